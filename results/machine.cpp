@@ -93,17 +93,22 @@ std::vector<Machine> kinds_of_machines(std::vector<Machine> machines) {
   return unlike;
 }
 
-std::vector<std::string> names_of_kinds(const std::vector<Machine>& kinds) {
-  std::vector<std::vector<std::string>> by_length;
-  for (const Machine& kind : kinds) by_length.push_back(candidate_names(kind));
-  std::vector<std::string> names;
+std::vector<std::string> name_machines(const std::vector<Machine>& machines) {
+  const std::vector<Machine> kinds = kinds_of_machines(machines);
+  std::vector<std::string> names, result;
   for (std::size_t length = 0; length < candidate_names({}).size(); ++length) {
     names.clear();
-    for (const auto& each : by_length) names.push_back(each[length]);
+    for (const Machine& kind : kinds) names.push_back(candidate_names(kind)[length]);
     const bool all_have = std::ranges::find(names, "") == names.end();
     if (all_have && each_once(names).size() == kinds.size()) break;
   }
-  return names;
+  for (const Machine& machine : machines) {
+    const auto kind = std::ranges::find_if(
+        kinds, [&](const Machine& known) { return machine.is_known() && alike(known, machine); });
+    const bool is_named = kinds.size() > 1 && kind != kinds.end();
+    result.push_back(is_named ? names[static_cast<std::size_t>(kind - kinds.begin())] : "");
+  }
+  return result;
 }
 
 std::vector<std::string> not_counted_lines(const std::vector<std::string>& machines) {

@@ -28,9 +28,9 @@ bool alike(const Machine& a, const Machine& b);
 // ones.
 std::vector<Machine> kinds_of_machines(std::vector<Machine> machines);
 
-// The shortest names that tell these kinds apart: "AMD EPYC 9654" and "Intel Xeon Platinum 8480+",
-// with the CPUs, then the memory, where the models are the same.
-std::vector<std::string> names_of_kinds(const std::vector<Machine>& kinds);
+// Of each machine the shortest name that tells its kind apart: "AMD EPYC 9654", with the CPUs, then
+// the memory, where the models are the same. Empty if all are of one kind, or if it is unknown.
+std::vector<std::string> name_machines(const std::vector<Machine>& machines);
 
 // "27 runs of another machine (AMD EPYC 7B13, 64 CPUs, 256 GB) are not counted", one line per
 // machine. `machines` has one entry per run; ignores empty ones.

@@ -229,15 +229,6 @@ class Page {
     return groups;
   }
 
-  // "lumi, 16 GPUs" without "lumi".
-  static std::string without_part(std::string name, const std::string& part) {
-    for (const std::string& each : {part + ", ", ", " + part}) {
-      if (const auto at = name.find(each); at != std::string::npos)
-        return name.erase(at, each.size());
-    }
-    return name;
-  }
-
   static std::string classes(const Column& column) {
     std::vector<std::string> names;
     if (column.is_text) names.emplace_back("text");

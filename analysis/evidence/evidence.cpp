@@ -75,17 +75,11 @@ void check_key(const std::string& key) {
 void name_machines(std::vector<Run>& runs) {
   std::vector<Machine> machines;
   for (const Run& run : runs) {
-    if (run->kind == "measured") machines.push_back(run.machine);
+    machines.push_back(run->kind == "measured" ? run.machine : Machine{});
   }
-  const std::vector<Machine> kinds = kinds_of_machines(std::move(machines));
-  const std::vector<std::string> names = names_of_kinds(kinds);
-  for (Run& run : runs) {
-    if (run->kind != "measured") continue;
-    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Machine& machine) {
-      return run.machine.is_known() && alike(machine, run.machine);
-    });
-    const bool is_named = kinds.size() > 1 && kind != kinds.end();
-    run.system = is_named ? names[static_cast<std::size_t>(kind - kinds.begin())] : "";
+  const std::vector<std::string> names = name_machines(machines);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]->kind == "measured") runs[i].system = names[i];
   }
 }
 

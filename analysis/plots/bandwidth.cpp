@@ -6,6 +6,7 @@
 
 #include "analysis/plots/study_plots.h"
 #include "engine/core/text.h"
+#include "results/machine.h"
 
 namespace paceline {
 
@@ -28,9 +29,8 @@ Curve make_curve(const std::vector<CollectiveRow>& rows, int ranks,
   return curve;
 }
 
-void add(Lines& lines, const std::string& name, const Curve& curve) {
+void add(Lines& lines, PlotSeries series, const Curve& curve) {
   if (curve.size() < 2 || lines.series.size() == kMostCurves) return;
-  PlotSeries series{name, {}};
   for (const auto& [bytes, rate] : curve) series.points.push_back({bytes, rate, std::nullopt});
   lines.series.push_back(std::move(series));
 }
@@ -68,18 +68,22 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   Lines lines;
   lines.log_x = true;
   lines.log_y = 10;
-  for (const Record& record : records) {
+  std::vector<Machine> machines;
+  for (const Record& record : records) machines.push_back(identify_machine(record));
+  const std::vector<std::string> machine_names = name_machines(machines);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
     const CollectiveFacts& block = *record->collective;
     if (!block.operation.empty() && block.operation != "all_reduce") continue;
     const int ranks = record->layout.gpus;
-    std::vector<std::string> parts = {fmt::format("{} ranks", ranks), block.placement,
-                                      record->kind == "imported" ? "imported" : ""};
-    std::erase(parts, "");
-    const std::string size = join(parts, ", ");
     const Provenance& made = record->provenance;
     const std::string& backend =
         made.imported && !made.libraries.empty() ? made.libraries : made.backend_requested;
-    add(lines, join({backend.empty() ? "all-reduce" : backend, size}, ", "),
+    std::vector<std::string> parts = {machine_names[i], backend.empty() ? "all-reduce" : backend,
+                                      fmt::format("{} ranks", ranks), block.placement,
+                                      record->kind == "imported" ? "imported" : ""};
+    std::erase(parts, "");
+    add(lines, {.name = join(parts, ", "), .machine = machine_names[i]},
         make_curve(block.rows, ranks,
                    [](const CollectiveRow& row) { return std::optional(row.seconds); }));
   }

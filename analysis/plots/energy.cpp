@@ -25,7 +25,7 @@ const RowFacts* most_efficient(const SizeGroup& group) {
 }
 
 PlotSeries efficiency_series(const ScalingSeries& series, const std::string& name) {
-  PlotSeries line{name, {}};
+  PlotSeries line{.name = name, .machine = series.machine()};
   for (const SizeGroup& group : series.groups) {
     const RowFacts* row = most_efficient(group);
     if (!row) continue;
@@ -40,7 +40,7 @@ PlotSeries efficiency_series(const ScalingSeries& series, const std::string& nam
 
 // Every row of a series that has an energy; comparable ones only, as those of the efficiency are.
 PlotSeries time_series(const ScalingSeries& series, const std::string& name) {
-  PlotSeries line{name, {}};
+  PlotSeries line{.name = name, .machine = series.machine()};
   for (const SizeGroup& group : series.groups) {
     for (const RowFacts* row : group.rows) {
       const auto joules = mean_amount(*row->row, energy_joules);

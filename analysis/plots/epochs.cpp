@@ -26,7 +26,7 @@ std::size_t count_epochs(const Row& row) {
 }
 
 PlotSeries make_series(const Row& row, const std::string& name) {
-  PlotSeries series{name, {}};
+  PlotSeries series{.name = name, .machine = row.first().system};
   for (std::size_t epoch = 0; epoch < count_epochs(row); ++epoch) {
     const Estimate mean = geometric_mean(
         unit_values(

@@ -91,7 +91,8 @@ std::string axes(const Lines& lines, const Span& x, double floor, double top) {
 // The data, and how they are drawn.
 class LinesScript {
  public:
-  explicit LinesScript(const Lines& lines) : lines_(lines), range_(x_range(lines)) {
+  explicit LinesScript(const Lines& lines)
+      : lines_(lines), range_(x_range(lines)), looks_(line_looks(lines.series)) {
     if (lines.ideal) add_ideal(*lines.ideal);
     for (std::size_t i = 0; i < lines.series.size(); ++i) add_series(i);
   }
@@ -115,16 +116,15 @@ class LinesScript {
 
   void add_series(std::size_t i) {
     const PlotSeries& series = lines_.series[i];
-    const std::string style = line_style(i, series.is_predicted);
+    const std::string style = line_style(i, looks_[i], series.is_predicted);
     add_line(i);
     if (add_block("runs", i, &dots)) {
-      parts_.push_back(
-          fmt::format("$runs{} using 1:2 with points pointtype 7 pointsize 0.3 "
-                      "linecolor rgb '{}' notitle",
-                      i, colour(i)));
+      parts_.push_back(fmt::format(
+          "$runs{} using 1:2 with points pointtype 7 pointsize 0.3 linecolor rgb '{}' notitle", i,
+          colour(looks_[i].colour)));
     }
-    parts_.push_back(fmt::format("$series{} using 1:2 with linespoints {} title {}", i, style,
-                                 quoted(shortened(series.name, kMostLineName))));
+    parts_.push_back(fmt::format("$series{} using 1:2 with linespoints {}{} title {}", i, style,
+                                 looks_[i].dash, quoted(shortened(series.name, kMostLineName))));
     if (add_block("rings", i, &ring)) {
       parts_.push_back(
           fmt::format("$rings{} using 1:2 with points pointtype 6 pointsize 2.2 linewidth 1.5 "
@@ -135,7 +135,7 @@ class LinesScript {
     if (add_block("labels", i, &label)) {
       parts_.push_back(
           fmt::format("$labels{} using 1:2:3 with labels offset 1.5,0.8 textcolor rgb '{}' notitle",
-                      i, colour(i)));
+                      i, colour(looks_[i].colour)));
     }
     if (has_bars({series})) {
       parts_.push_back(fmt::format("$series{} using 1:2:3:4 with yerrorbars {} notitle", i, style));
@@ -179,6 +179,7 @@ class LinesScript {
 
   const Lines& lines_;
   const Span range_;
+  const std::vector<LineLook> looks_;
   std::string data_;
   std::vector<std::string> parts_;
   bool has_rings_ = false;

@@ -28,8 +28,9 @@ struct PlotPoint {
 
 struct PlotSeries {
   std::string name;
-  std::vector<PlotPoint> points;  // sorted by x
-  bool is_predicted = false;      // dashed, with hollow points
+  std::vector<PlotPoint> points = {};  // sorted by x
+  bool is_predicted = false;           // dashed, with hollow points
+  std::string machine = {};            // a part of the name; see LineLook
 };
 
 struct Tic {
@@ -96,6 +97,9 @@ struct Plot {
   std::string title, subtitle, x_label, y_label;
   std::variant<Lines, Bars, HeatMap, Timeline> body;
 };
+
+// "lumi, 16 GPUs" without "lumi".
+std::string without_part(std::string name, const std::string& part);
 
 // Identifies the speed-up plot.
 constexpr char kSpeedUpPlot[] = "speedup";

@@ -34,7 +34,8 @@ std::vector<double> run_values(const RowFacts& row, bool rates, double y) {
 // `per_replica`: divided by the replicas, in percent.
 PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise, bool rates,
                        bool per_replica) {
-  PlotSeries line{series.name.empty() ? otherwise : series.name, {}};
+  PlotSeries line{.name = series.name.empty() ? otherwise : series.name,
+                  .machine = series.machine()};
   for (const SizeGroup& group : series.groups) {
     const RowFacts* best = *std::max_element(
         group.rows.begin(), group.rows.end(), [](const RowFacts* a, const RowFacts* b) {

@@ -22,6 +22,7 @@ namespace {
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
                                  "#999999", "#f0e442", "#882255", "#332288", "#f0a060", "#8a3d00"};
 constexpr std::array kPointTypes = {7, 5, 9, 13, 11, 15, 6, 4};
+constexpr std::array kDashes = {"", " dashtype (7,4)", " dashtype (2,3)", " dashtype (7,3,2,3)"};
 constexpr std::size_t kMostTitle = 70, kMostSubtitle = 92;
 constexpr std::size_t kLineHeight = 22, kLinesHeight = 440;
 
@@ -94,9 +95,13 @@ std::string terminal_options(const std::string& format, std::size_t height) {
 std::string key_script(const Plot& plot) {
   const auto names = legend_lines(plot);
   if (names.empty()) return "unset key\n";
-  const std::string table =
-      fmt::format("vertical maxcols {} maxrows {} reverse Left samplen 2.5", legend_columns(names),
-                  (names.size() + legend_columns(names) - 1) / legend_columns(names));
+  const auto* lines = std::get_if<Lines>(&plot.body);
+  const bool has_dashes =
+      lines && std::ranges::any_of(line_looks(lines->series),
+                                   [](const LineLook& it) { return *it.dash != 0; });
+  const std::string table = fmt::format(
+      "vertical maxcols {} maxrows {} reverse Left samplen {}", legend_columns(names),
+      (names.size() + legend_columns(names) - 1) / legend_columns(names), has_dashes ? 5 : 2.5);
   if (!std::holds_alternative<Bars>(plot.body)) {
     return "set key below center " + table + " title ' '\n";
   }
@@ -196,11 +201,39 @@ std::string tics_script(const std::vector<Tic>& tics) {
   return fmt::format("set xtics ({})\n", join(parts, ", "));
 }
 
-std::string line_style(std::size_t index, bool predicted) {
+std::string line_style(std::size_t index, const LineLook& look, bool predicted) {
   constexpr int kHollow = 6;
-  return fmt::format("linecolor rgb '{}' pointtype {} pointsize {} linewidth 1.2{}", colour(index),
+  return fmt::format("linecolor rgb '{}' pointtype {} pointsize {} linewidth 1.2{}",
+                     colour(look.colour),
                      predicted ? kHollow : kPointTypes[index % kPointTypes.size()],
                      predicted ? 1.1 : 0.8, predicted ? " dashtype (3,3)" : "");
+}
+
+std::string without_part(std::string name, const std::string& part) {
+  if (part.empty()) return name;
+  for (const std::string& each : {part + ", ", ", " + part}) {
+    if (const auto at = name.find(each); at != std::string::npos)
+      return name.erase(at, each.size());
+  }
+  return name == part ? "" : name;
+}
+
+std::vector<LineLook> line_looks(const std::vector<PlotSeries>& series) {
+  std::vector<std::string> names, machines;
+  const auto index = [](std::vector<std::string>& all, const std::string& text) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(all, text) - all.begin());
+    if (at == all.size()) all.push_back(text);
+    return at;
+  };
+  std::vector<LineLook> looks;
+  for (const PlotSeries& each : series) {
+    const std::size_t machine = index(machines, each.machine);
+    looks.push_back({index(names, without_part(each.name, each.machine)),
+                     kDashes[std::min(machine, kDashes.size() - 1)]});
+  }
+  if (machines.size() > 1 && machines.size() <= kDashes.size()) return looks;
+  for (std::size_t i = 0; i < looks.size(); ++i) looks[i] = {i};
+  return looks;
 }
 
 namespace {

@@ -35,9 +35,16 @@ std::string quoted(const std::string& text);
 std::string clipped(const std::string& text, std::size_t characters);
 // Keeps both ends of a name, because the end is often what tells it from others.
 std::string shortened(const std::string& text, std::size_t characters);
+// The colour of a series is what it shares with those of other machines, its dash is the machine.
+// Of one machine, or of more than there are dashes, each series has its own colour.
+struct LineLook {
+  std::size_t colour = 0;
+  const char* dash = "";  // " dashtype (7,4)"
+};
+std::vector<LineLook> line_looks(const std::vector<PlotSeries>& series);
 // "linecolor rgb '#0072b2' pointtype 7 pointsize 0.8 linewidth 1.2" for series `index`; of
 // predicted ones dashed and hollow.
-std::string line_style(std::size_t index, bool predicted = false);
+std::string line_style(std::size_t index, const LineLook& look, bool predicted = false);
 std::string colour(std::size_t index);
 std::string tics_script(const std::vector<Tic>& tics);  // of the x axis
 

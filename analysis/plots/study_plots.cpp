@@ -86,6 +86,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
     if (!measure || value == values.end()) continue;
     PlotSeries& line = lines[names[i]];
     line.name = names[i];
+    line.machine = row.run().system;
     line.points.push_back({value->first, measure->value, measure->interval});
   }
   std::vector<PlotSeries> series;

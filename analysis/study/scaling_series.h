@@ -57,6 +57,8 @@ struct ScalingSeries {
   std::string name;  // backend, system, CPUs, axes: what distinguishes it from the others
   std::vector<SizeGroup> groups;  // sorted by gpus; includes the base's
   std::vector<int> gaps;          // sizes of the study's gaps that belong to this series
+
+  const std::string& machine() const { return groups.back().rows.front()->run().system; }
 };
 
 // Whether rows that cannot stand beside their base belong to a series.

@@ -48,15 +48,22 @@ TEST(Machine, KindsHaveTheShortestDistinctNames) {
   using Names = std::vector<std::string>;
   const Machine xeon = machine("Intel(R) Xeon(R) CPU E5-2690 v4 @ 2.60GHz", 28, 256);
   const Machine epyc = machine("AMD EPYC 9654 96-Core Processor", 192, 768);
-  EXPECT_EQ(names_of_kinds({xeon, epyc}), (Names{"Intel Xeon E5-2690 v4", "AMD EPYC 9654"}));
-  EXPECT_EQ(names_of_kinds({machine("A", 2), machine("A", 64)}),
-            (Names{"A, 2 CPUs", "A, 64 CPUs"}));
-  EXPECT_EQ(names_of_kinds({machine("A", 2, 8), machine("A", 2, 32)}),
+  EXPECT_EQ(name_machines({xeon, epyc}), (Names{"Intel Xeon E5-2690 v4", "AMD EPYC 9654"}));
+  EXPECT_EQ(name_machines({machine("A", 2), machine("A", 64)}), (Names{"A, 2 CPUs", "A, 64 CPUs"}));
+  EXPECT_EQ(name_machines({machine("A", 2, 8), machine("A", 2, 32)}),
             (Names{"A, 2 CPUs, 8 GB", "A, 2 CPUs, 32 GB"}));
-  EXPECT_EQ(names_of_kinds({machine("A", 2, 8, "H100"), machine("A", 2, 8, "H200")}),
+  EXPECT_EQ(name_machines({machine("A", 2, 8, "H100"), machine("A", 2, 8, "H200")}),
             (Names{"H100", "H200"}));
-  EXPECT_EQ(names_of_kinds({machine("A", 2, 8, "H100"), machine("A", 4, 8)}),
+  EXPECT_EQ(name_machines({machine("A", 2, 8, "H100"), machine("A", 4, 8)}),
             (Names{"A, 2 CPUs", "A, 4 CPUs"}));
+}
+
+TEST(Machine, EachHasTheNameOfItsKindWhereThereAreSeveral) {
+  using Names = std::vector<std::string>;
+  const Machine epyc = machine("AMD EPYC 9654", 192, 768);
+  EXPECT_EQ(name_machines({epyc, {}, machine("AMD EPYC 9654")}), (Names{"", "", ""}));
+  EXPECT_EQ(name_machines({epyc, {}, machine("A", 2), epyc}),
+            (Names{"AMD EPYC 9654", "", "A", "AMD EPYC 9654"}));
 }
 
 TEST(Machine, WhatIsNotCountedIsReported) {

@@ -62,6 +62,46 @@ TEST(PlotScript, NoNameIsACharacterReference) {
   expect_parts(plot_script(plot, "png"), {"x&#x1b;y & z"});
 }
 
+// By place: the colour and the machine's dash.
+std::string looks(const std::vector<std::pair<std::string, std::string>>& series) {
+  std::vector<PlotSeries> all;
+  for (const auto& [name, machine] : series) all.push_back({.name = name, .machine = machine});
+  std::string text;
+  for (const LineLook& look : line_looks(all)) {
+    text += std::to_string(look.colour) + look.dash + "\n";
+  }
+  return text;
+}
+
+TEST(PlotScript, ColourIsTheBackendAndDashTheMachine) {
+  EXPECT_EQ(looks({{"A, 64 CPUs, mpi", "A, 64 CPUs"},
+                   {"A, 64 CPUs, ring, 2 CPUs", "A, 64 CPUs"},
+                   {"B, ring, 2 CPUs", "B"},
+                   {"B, mpi", "B"},
+                   {"C, mpi", "C"}}),
+            "0\n1\n1 dashtype (7,4)\n0 dashtype (7,4)\n0 dashtype (2,3)\n");
+  EXPECT_EQ(looks({{"A", "A"}, {"B", "B"}}), "0\n0 dashtype (7,4)\n");
+  EXPECT_EQ(looks({{"imported, A, mpi", "A"}, {"B, mpi", "B"}, {"mpi", ""}}),
+            "0\n1 dashtype (7,4)\n1 dashtype (2,3)\n");
+  EXPECT_EQ(looks({{"mpi", "A"}, {"ring", "A"}, {"mpi, 2 CPUs", "A"}}), "0\n1\n2\n");
+  EXPECT_EQ(looks({{"A", "A"}, {"B", "B"}, {"C", "C"}, {"D", "D"}, {"E", "E"}}), "0\n1\n2\n3\n4\n")
+      << "more machines than dashes";
+}
+
+TEST(PlotScript, DashesAreInTheLegendAndOnlyThere) {
+  Plot plot = sample_plot();
+  const std::string plain = plot_script(plot, "svg");
+  for (PlotSeries& series : split_lines(plot).series) series.machine = "A";
+  EXPECT_EQ(plot_script(plot, "svg"), plain) << "of one machine";
+  expect_parts(plain, {"samplen 2.5", "linecolor rgb '#d55e00'"});
+  split_lines(plot).series = {
+      {.name = "A, mpi", .points = {{1, 1, Interval{0.9, 1.1}}}, .machine = "A"},
+      {.name = "B, mpi", .points = {{1, 2, Interval{1.9, 2.1}}}, .machine = "B"}};
+  const std::string script = plot_script(plot, "svg");
+  expect_parts(script, {"samplen 5 ", "linewidth 1.2 dashtype (7,4) title 'B, mpi'"});
+  expect_no_parts(script, {"#d55e00", "dashtype (7,4) notitle"});
+}
+
 TEST(Plot, IsDrawnInEveryFormat) {
   const Scratch folder;
   const std::pair<const char*, const char*> starts[] = {

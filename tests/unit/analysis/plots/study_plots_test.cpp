@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
 
+#include "analysis/plots/script.h"
 #include "analysis/study/labels.h"
 #include "engine/facts/timing.h"
 #include "tests/unit/analysis/tables.h"
@@ -151,6 +155,57 @@ TEST(StudyPlots, BackendsOfEachMachineAndSettingHaveBars) {
                                       "Intel Xeon 8480+, bucket_mb 8, 2 replicas, 1 CPU each"}));
 }
 
+// What a script says of its lines: colours, dashes and names.
+std::vector<std::string> drawn_lines(const Plot& plot) {
+  std::vector<std::string> found;
+  const std::string script = plot_script(plot, "svg");
+  const std::regex line(
+      "with linespoints linecolor rgb '(#[0-9a-f]+)'[^']*?( dashtype \\S+)? title '(.*)'");
+  for (std::sregex_iterator it(script.begin(), script.end(), line), end; it != end; ++it) {
+    found.push_back((*it)[1].str() + (*it)[2].str() + " " + (*it)[3].str());
+  }
+  return found;
+}
+
+TEST(StudyPlots, LinesOfTwoMachinesHaveTheColoursOfTheirBackends) {
+  std::vector<Json> records;
+  for (const char* cpu : {"AMD EPYC 9654 96-Core Processor", "Intel(R) Xeon(R) 8480+"}) {
+    for (const char* backend : {"mpi", "gloo"}) {
+      for (const int gpus : {1, 2, 4}) {
+        for (const int bucket_mb : {1, 2, 8}) {
+          Json json = sample_record(
+              {.gpus = gpus, .fit_seconds = 12.0 / gpus + 0.1 * bucket_mb, .backend = backend});
+          json["provenance"]["cpu_model"] = cpu;
+          json["parameters"]["bucket_mb"] = bucket_mb;
+          json["session"] = cpu;
+          json["timing"]["epoch_seconds"] = {6.0 / gpus, 6.0 / gpus};
+          records.push_back(json);
+        }
+      }
+    }
+  }
+  const Made made(records);
+  const std::string blue = "#0072b2", dash = " dashtype (7,4)";
+  for (const char* name : {"setting-bucket_mb", "speedup", "efficiency"}) {
+    const Plot* plot = made.find(name);
+    ASSERT_NE(plot, nullptr) << name;
+    std::map<std::string, std::set<std::string>> colours;  // by what stands behind the machine
+    for (const std::string& line : drawn_lines(*plot)) {
+      const bool is_second = line.find("Intel Xeon 8480+, ") != std::string::npos;
+      EXPECT_EQ(line.find(dash) != std::string::npos, is_second) << name << ": " << line;
+      colours[line.substr(line.rfind(is_second ? "8480+" : "9654") + (is_second ? 5 : 4))].insert(
+          line.substr(0, blue.size()));
+    }
+    EXPECT_GE(colours.size(), 2U) << name;
+    std::set<std::string> all;
+    for (const auto& [backend, of_backend] : colours) {
+      EXPECT_EQ(of_backend.size(), 1U) << name << backend;
+      all.insert(of_backend.begin(), of_backend.end());
+    }
+    EXPECT_EQ(all.size(), colours.size()) << name;
+  }
+}
+
 TEST(StudyPlots, EpochsAreMeansOverRuns) {
   std::vector<Json> records = drifting_study();
   for (Json& json : records) {
@@ -180,7 +235,7 @@ TEST(StudyPlots, BandwidthIsOfTheBus) {
         {"rows",
          {{{"bytes", 1024}, {"count", 256}, {"seconds", 1e-6}},
           {{"bytes", 4096}, {"count", 1024}, {"seconds", 2e-6}, {"library_seconds", 4e-6}}}}}}};
-  const std::vector<Record> records = {Record(json, "here")};
+  std::vector<Record> records = {Record(json, "here")};
   const auto plots = bandwidth_plots(records);
   ASSERT_EQ(plots.size(), 1U);
   const auto& lines = std::get<Lines>(plots[0].body);
@@ -188,6 +243,16 @@ TEST(StudyPlots, BandwidthIsOfTheBus) {
   EXPECT_EQ(lines.series[0].name, "mpi, 4 ranks");
   EXPECT_DOUBLE_EQ(*lines.series[0].points[0].y, 1024 / 1e-6 * 1.5 / 1e9);
   EXPECT_TRUE(lines.log_x);
+  Json there = json;
+  records.clear();
+  for (const char* cpu : {"AMD EPYC 9654", "AMD EPYC 7B13"}) {
+    there["provenance"]["cpu_model"] = cpu;
+    records.emplace_back(there, cpu);
+  }
+  const auto of_two = drawn_lines(bandwidth_plots(records).at(0));
+  EXPECT_EQ(of_two,
+            (std::vector<std::string>{"#0072b2 AMD EPYC 9654, mpi, 4 ranks",
+                                      "#0072b2 dashtype (7,4) AMD EPYC 7B13, mpi, 4 ranks"}));
 }
 
 }  // namespace
