@@ -12,6 +12,7 @@
 #include "analysis/gate/report_sides.h"
 #include "analysis/plots/script.h"
 #include "analysis/plots/study_plots.h"
+#include "analysis/study/labels.h"
 #include "analysis/table/table.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -137,16 +138,6 @@ void name_plots(std::vector<Section>& sections) {
   }
 }
 
-std::string study_names(const std::vector<Study>& studies) {
-  std::set<std::string> names;
-  for (const Study& study : studies) {
-    for (const Row& row : study.rows) names.insert(row.first()->study);
-  }
-  names.erase("");
-  constexpr std::size_t kMost = 4;
-  return join_first(kMost, {names.begin(), names.end()});
-}
-
 // What the specs beside the records say of the studies.
 void add_specs(const std::vector<fs::path>& places, Document& report) {
   for (const fs::path& place : places) {
@@ -227,7 +218,9 @@ std::vector<Document> make_report(const std::vector<fs::path>& places,
     }
   }
   name_plots(report.sections);
-  report.title = study_names(studies);
+  std::set<std::string> names;
+  for (const Study& study : studies) names.merge(study_names(study));
+  report.title = join_first(kMostStudyNames, {names.begin(), names.end()});
   if (sides > 0) {
     report.title +=
         fmt::format("{}{} studies side by side", report.title.empty() ? "" : ": ", sides);

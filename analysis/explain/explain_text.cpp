@@ -8,6 +8,7 @@
 #include "analysis/document/columns.h"
 #include "analysis/explain/explain.h"
 #include "analysis/plots/plot.h"
+#include "analysis/study/labels.h"
 #include "analysis/table/table.h"
 #include "engine/core/text.h"
 
@@ -432,12 +433,14 @@ Section explanation_section(const Explanation& explanation) {
                               {"unlike_runs", to_json(explanation.unlike)},
                               {"causes", to_json(explanation.causes)},
                               {"cpu_for_communication", explanation.lacks_cpu}});
+  std::set<std::string> studies;
+  for (const Explanation& each : explanations) studies.merge(study_names(each.study));
   return section;
 }
 
 Document explanation_document(const std::vector<Explanation>& explanations) {
   Document document{.name = "explanation",
-                    .title = "Where the efficiency went",
+                    .title = fmt::format("Where the efficiency{} went", of_studies(studies)),
                     .is_brief = true,
                     .list = "explanations",
                     .schema = 2};
@@ -468,7 +471,8 @@ std::vector<Plot> loss_plots(const Explanation& explanation) {
   }
   Plot plot;
   plot.name = "loss";
-  plot.title = "Efficiency lost: " + explanation.title;
+  plot.title = fmt::format("Lost efficiency{}: {}", of_studies(study_names(explanation.study)),
+                           explanation.title);
   plot.subtitle = make_subtitle(points, all);
   plot.x_label = "points of efficiency";
   plot.body = std::move(bars);

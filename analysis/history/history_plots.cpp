@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/history/history.h"
+#include "analysis/study/labels.h"
 
 namespace paceline {
 
@@ -104,7 +105,7 @@ Plot make_plot(const StudyHistory& study, const SeriesHistory& each) {
   std::string heading = metric_info(series.metric).heading;
   heading[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(heading[0])));
   Plot plot;
-  plot.title = fmt::format("{}: {}", heading, series.point);
+  plot.title = fmt::format("{}{}: {}", heading, of_studies(study.study.studies), series.point);
   plot.subtitle = study.study.title + (timeline.shifts.empty() ? "; no level shift" : "");
   plot.x_label = "date of the session";
   plot.y_label = axis_title(series);

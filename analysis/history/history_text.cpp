@@ -9,6 +9,7 @@
 #include "analysis/document/columns.h"
 #include "analysis/history/history.h"
 #include "analysis/study/comparison.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -465,7 +466,12 @@ Table series_table(const std::vector<SeriesHistory>& series) {
 }  // namespace
 
 Document history_document(const History& history) {
-  Document document{.name = "history", .title = "History", .is_brief = true, .list = "history"};
+  std::set<std::string> studies;
+  for (const StudyHistory& each : history.studies) studies.merge(std::set(each.study.studies));
+  Document document{.name = "history",
+                    .title = "History" + of_studies(studies),
+                    .is_brief = true,
+                    .list = "history"};
   const bool is_one = history.studies.size() == 1;
   if (is_one) document.title += ": " + history.studies.front().study.title;
   document.facts =

@@ -253,7 +253,7 @@ std::vector<HistoryStudy> make_history(StoreContent content, const HistoryOption
   std::vector<HistoryStudy> all;
   for (const Study& study :
        make_studies(content, options.points, {}, Pooling::always, EvidencePolicy::history())) {
-    HistoryStudy made{study_title(study), {}, study.warnings, {}};
+    HistoryStudy made{study_title(study), study_names(study), {}, study.warnings, {}};
     SeriesMaker(study, options, made).make();
     add_left_out(study.left_out, made.notes);
     if (!made.series.empty()) all.push_back(std::move(made));

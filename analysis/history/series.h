@@ -68,6 +68,7 @@ struct HistorySeries {
 
 struct HistoryStudy {
   std::string title;
+  std::set<std::string> studies;  // see study_names()
   std::vector<HistorySeries> series;
   std::vector<std::string> warnings, notes;
 };

@@ -383,6 +383,7 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
         if (reason.empty()) reason = why_not(one);
         continue;
       }
+      one.studies = study_names(study);
       one.title = study_title(study);
       if (!each.name.empty()) one.title += ": " + each.name;
       one.warnings.insert(one.warnings.end(), study.warnings.begin(), study.warnings.end());

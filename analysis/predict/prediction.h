@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ struct SizeValue {
 };
 
 struct Prediction {
-  std::string title;   // of the study, and the series if there are several
+  std::string title;              // of the study, and the series if there are several
+  std::set<std::string> studies;  // see study_names()
   std::string kind;    // of the rows that are not predicted: "measured", "published", "imported"
   bool rates = false;  // values are rates; else fit seconds
   Unit unit;           // of rates

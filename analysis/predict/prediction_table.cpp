@@ -6,6 +6,7 @@
 #include "analysis/document/columns.h"
 #include "analysis/plots/study_plots.h"
 #include "analysis/predict/prediction.h"
+#include "analysis/study/labels.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -267,7 +268,7 @@ Plot prediction_plot(const Prediction& prediction) {
   lines.ideal = PlotSeries{"ideal", {{first, ideal(first), {}}, {last, ideal(last), {}}}};
   Plot plot;
   plot.name = "prediction";
-  plot.title = "Prediction: " + prediction.title;
+  plot.title = fmt::format("Prediction{}: {}", of_studies(prediction.studies), prediction.title);
   plot.subtitle = fmt::format("by {}; bars: 90 % of predictions", prediction.predictor().name);
   if (has_bars({measured})) plot.subtitle += ", 95 % of other means";
   if (const auto& held_out = prediction.predictor().held_out) {
@@ -283,8 +284,12 @@ Plot prediction_plot(const Prediction& prediction) {
 
 Document prediction_document(const std::vector<Prediction>& predictions,
                              const std::vector<std::string>& notes) {
-  Document document{.name = "prediction", .title = "Prediction", .list = "tables"};
-  document.is_brief = true;
+  std::set<std::string> studies;
+  for (const Prediction& each : predictions) studies.merge(std::set(each.studies));
+  Document document{.name = "prediction",
+                    .title = "Prediction" + of_studies(studies),
+                    .is_brief = true,
+                    .list = "tables"};
   for (const Prediction& prediction : predictions) {
     Section& section = document.sections.emplace_back();
     section.title = prediction.title;

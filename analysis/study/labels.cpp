@@ -408,6 +408,18 @@ std::string study_title(const Study& study) {
     if (!is_said) title += fmt::format(", {} {}", name, to_text(value));
   }
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
+std::set<std::string> study_names(const Study& study) {
+  std::set<std::string> names;
+  for (const Row& row : study.rows) names.insert(row.first()->study);
+  names.erase("");
+  return names;
+}
+
+std::string of_studies(const std::set<std::string>& names) {
+  if (names.empty()) return "";
+  return " of " + join_first(kMostStudyNames, {names.begin(), names.end()});
+}
+
   if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
   return title;
 }

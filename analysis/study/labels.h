@@ -2,6 +2,7 @@
 // synthetic, published, oversubscribed, throttled, traced or from different machines.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,12 @@ std::size_t busy_runs(const Row& row);
 
 // "mnist-cnn, fp32, fixed-epochs scaling, batch_per_replica 64 (synthetic)"
 std::string study_title(const Study& study);
+
+// The names of the studies whose runs it has, and " of quick, slow" of them, for titles; may be
+// empty.
+std::set<std::string> study_names(const Study& study);
+std::string of_studies(const std::set<std::string>& names);
+inline constexpr std::size_t kMostStudyNames = 4;
 
 // The label that all rows share, for the title. May be empty.
 std::string common_label(const Study& study);

@@ -455,9 +455,12 @@ TEST(Findings, RunsThatDifferWidelyAreNamedFirst) {
 }
 
 TEST(Explain, JsonHasTheSame) {
-  const Json document = Json::parse(to_json_text(explanation_document(
+  const Document made = explanation_document(
       explain(canonical_content({kIdealBase, record_with({{1, 6.5, 2, 0.5}, {1, 7, 1.5, 0.5}})}),
-              Base::matched))));
+              Base::matched));
+  EXPECT_EQ(made.title, "Where the efficiency of quick went");
+  EXPECT_TRUE(made.sections.at(0).plots.at(0).title.starts_with("Lost efficiency of quick: "));
+  const Json document = Json::parse(to_json_text(made));
   const Json& point = document["explanations"][0]["points"][1];
   EXPECT_EQ(point["gpus"], 2);
   EXPECT_TRUE(point["label"].is_null());

@@ -49,7 +49,7 @@ TEST(LossPlot, NamesOnlyCausesBeyondTheNoise) {
   explanation.points.emplace_back().name = "base";
   const std::vector<Plot> plots = loss_plots(explanation);
   ASSERT_EQ(plots.size(), 1U);
-  EXPECT_EQ(plots[0].title, "Efficiency lost: mnist");
+  EXPECT_EQ(plots[0].title, "Lost efficiency: mnist");
   EXPECT_EQ(plots[0].subtitle.find("interval"), std::string::npos);  // one has none
   const auto& bars = std::get<Bars>(plots[0].body);
   EXPECT_TRUE(bars.stacked);

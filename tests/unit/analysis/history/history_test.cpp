@@ -85,8 +85,8 @@ TEST(History, FindsTheNightAndWhatChangedWithIt) {
   EXPECT_EQ(event.changes.facts[0].after, "oneDNN 3.5.0");
   EXPECT_NEAR(event.changes.facts[0].separation, 1, 1e-9);
   EXPECT_EQ(event.changes.facts[0].elsewhere, 0U);
-  expect_parts(history_text(history),
-               {"time +9.9 %", "\n    (worse), all 3 points", "software changed with it"});
+  expect_parts(history_text(history), {"History of quick: mnist-cnn", "time +9.9 %",
+                                       "\n    (worse), all 3 points", "software changed with it"});
 }
 
 TEST(History, ReportsWhichPointsAShiftTouches) {

@@ -129,6 +129,9 @@ TEST(Prediction, EveryFormatReportsWhatWasPredicted) {
   const Prediction one = predicted(make_study(Scaling::fixed_epochs, {1, 2, 4}), {8}).at(0);
   const Document document = prediction_document({one});
   const Json json = Json::parse(to_json_text(document));
+  EXPECT_EQ(document.title, "Prediction of quick");
+  EXPECT_EQ(prediction_plot(one).title,
+            "Prediction of quick: mnist-cnn, fp32, fixed-epochs scaling: mpi");
   const Json& rows = json["tables"][0]["rows"];
   EXPECT_EQ(rows[0]["kind"], "measured");
   EXPECT_EQ(rows[3]["kind"], "predicted");
