@@ -241,7 +241,7 @@ Evidence collect(const StoreContent& content, const EvidencePolicy& policy,
 }
 
 std::string older_builds_note(std::size_t older) {
-  return fmt::format("without {} of earlier builds, which --new-build made again",
+  return fmt::format("left out: {} of earlier builds, which --new-build made again",
                      counted(older, "run"));
 }
 

@@ -81,7 +81,7 @@ std::vector<RowIndices> sharing_groups(const std::vector<ValueSet>& values) {
   return groups;
 }
 
-constexpr char kCannot[] = "what is due to it cannot be distinguished from what is due to the row";
+constexpr char kCannot[] = "its effect cannot be distinguished from that of the row";
 
 void add_own(const Covariate& covariate, const std::vector<CovariateRow>& rows,
              CovariateFindings& found) {
@@ -98,10 +98,9 @@ void add_own(const Covariate& covariate, const std::vector<CovariateRow>& rows,
   if (groups.size() < 2) return;
   if (covariate.has_effect) found.causes.are_open = false;
   if (groups.size() - 1 > kMostNamedRows) {
-    found.sentences.push_back(
-        fmt::format("rows ran {} {} of their own: what these differ in cannot be distinguished "
-                    "from what rows do",
-                    covariate.where, covariate.plural ? covariate.plural : covariate.name));
+    found.sentences.push_back(fmt::format(
+        "rows ran {} {} of their own: their effect cannot be distinguished from that of the rows",
+        covariate.where, covariate.plural ? covariate.plural : covariate.name));
     return;
   }
   const std::size_t most = main_group(rows, groups);
@@ -109,7 +108,7 @@ void add_own(const Covariate& covariate, const std::vector<CovariateRow>& rows,
     if (k == most) continue;
     ValueSet where;
     for (const std::size_t i : groups[k]) where.insert(values[i].begin(), values[i].end());
-    found.sentences.push_back(fmt::format("{} ran only {} {}, no other row did: {}{}",
+    found.sentences.push_back(fmt::format("no row but {} ran {} {}: {}{}",
                                           row_names_text(rows, groups[k]), covariate.where,
                                           join_first(kMostNamedRows, {where.begin(), where.end()}),
                                           kCannot, groups[k].size() == 1 ? "" : "s"));
@@ -239,9 +238,8 @@ void add_own_times(const std::vector<CovariateRow>& rows, CovariateFindings& fou
   if (trend && trend->p_value() < kCovariateLevel) {
     found.causes = {false, std::abs(std::expm1(trend->mean))};
     found.sentences.push_back(fmt::format(
-        "rows ran in the same order each time, and times {} by {:.1f} % from one to the next: "
-        "differences of rows up to that cannot be distinguished from the time of day; \"order\": "
-        "\"interleaved\" shuffles them",
+        "set \"order\": \"interleaved\", as rows ran in the same order each time and times {} by "
+        "{:.1f} % from one to the next: smaller differences may be the time of day",
         trend->mean > 0 ? "rise" : "fall", 100 * std::abs(std::expm1(trend->mean))));
     return;
   }
@@ -268,10 +266,9 @@ void add_own_times(const std::vector<CovariateRow>& rows, CovariateFindings& fou
     return;
   }
   if (groups.size() - 1 > kMostNamedRows) {
-    found.sentences.push_back(
-        fmt::format("rows ran one after the other, in {} groups: row and time of day cannot be "
-                    "distinguished between these",
-                    groups.size()));
+    found.sentences.push_back(fmt::format(
+        "rows ran in {} groups, one after the other: group and time of day cannot be distinguished",
+        groups.size()));
     return;
   }
   const std::size_t most = main_group(rows, groups);

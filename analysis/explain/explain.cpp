@@ -30,10 +30,9 @@ std::string late_text(const LateRank& late, const LossParts& parts) {
       late.phase.empty() ? "" : ", mostly in " + late.phase);
   const Judged back = parts.given_back();
   if (!late.computes_longest || !back.is_above(0)) return text;
-  return text + fmt::format(
-                    ": if it computed as fast as the next slowest rank, about {} points would come "
-                    "back, its wait and its share of compute",
-                    points_text(back));
+  return text +
+         fmt::format(": as fast as the next slowest rank, it would give about {} points back",
+                     points_text(back));
 }
 
 std::string compute_text(const LossParts& parts, const Unit& unit) {
@@ -85,7 +84,7 @@ std::string loss_text(const LossParts& parts) {
         return text + ", which cannot be distinguished from noise" + certain_parts_text(parts);
       },
       [&](double, const WeakEvidence& why) {
-        return fmt::format("{}: {}; {}, so how much of it is noise is not known", text, list,
+        return fmt::format("{}: {}; how much of it is noise is not known ({})", text, list,
                            why.text());
       });
 }
@@ -204,8 +203,8 @@ class Explainer {
     }
     if (point.step->has_warmup || base->has_warmup) {
       point.because =
-          "which cost held it back is not known: the phases are of all steps, the rates leave the "
-          "first ones out, and the samples of the steps are not beside the records";
+          "without step samples (*.steps.gz) beside the records its costs are not known: phases "
+          "cover all steps, rates leave out the first ones";
       return point;
     }
     point.computation_scaling = base->costs.compute / point.step->costs.compute;
@@ -283,7 +282,7 @@ class Explainer {
     if (all_are(trends, FindingKind::too_few_sizes)) {
       series.verdict.push_back(
           {FindingKind::too_few_sizes,
-           "one size of several replicas: too few to see whether the loss grows"});
+           "measure another size to see whether the loss grows, as only one has several replicas"});
     }
     const auto& amdahl = series.amdahl;
     const bool falls =
@@ -299,20 +298,18 @@ class Explainer {
       }
       if (low <= 0) return;
       series.verdict.push_back(
-          {FindingKind::speed_up_bound,
-           fmt::format("if that holds for more replicas, too, the speed-up cannot exceed {:.3g} "
-                       "[{:.3g}, {:.3g}]: a bound of the fit, not of these runs",
-                       1 / share, 1 / high, 1 / low)});
+          {FindingKind::speed_up_bound, fmt::format("if the fit holds for more replicas, the "
+                                                    "speed-up stays below {:.3g} [{:.3g}, {:.3g}]",
+                                                    1 / share, 1 / high, 1 / low)});
     }
     const auto& usl = series.usl;
     if (all_are(trends, FindingKind::grows) && usl && usl->peak && usl->off < kLargestMisfit &&
         std::ranges::none_of(trends, is_held_by_input)) {
       series.verdict.push_back(
-          {FindingKind::peak,
-           fmt::format("by the fit of the USL the speed-up is highest at about {:.0f} replicas "
-                       "[{:.0f}, {:.0f}]",
-                       usl->peak->value, std::floor(usl->peak->interval.low),
-                       std::ceil(usl->peak->interval.high))});
+          {FindingKind::peak, fmt::format("by the fit of the USL the speed-up is highest at about "
+                                          "{:.0f} replicas [{:.0f}, {:.0f}]",
+                                          usl->peak->value, std::floor(usl->peak->interval.low),
+                                          std::ceil(usl->peak->interval.high))});
     }
   }
 
@@ -329,8 +326,8 @@ class Explainer {
                                        [](const PointExplanation& p) { return !p.step; });
     if (without == static_cast<std::ptrdiff_t>(result_.points.size())) {
       result_.notes.push_back(
-          "the records have no phases of a step, so only the shape of the speed-up says where it "
-          "went");
+          "the records have no phases of a step, so only the shape of the speed-up hints at "
+          "causes");
     } else if (without > 0) {
       result_.notes.push_back(
           fmt::format("{} without phases of a step", counted(without, "point")));

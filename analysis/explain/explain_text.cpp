@@ -43,7 +43,7 @@ std::vector<std::string> unfitted_sentences(const Explanation& explanation) {
   std::vector<std::string> sentences;
   for (auto& [why, which] : names) {
     std::erase(which, "");
-    sentences.push_back(fmt::format("{}{}no law is fitted, as the noise of rows of {} is not known",
+    sentences.push_back(fmt::format("{}{}no law is fitted, as rows of {} do not show their noise",
                                     join_first(2, which), which.empty() ? "" : ": ", why));
   }
   return sentences;
@@ -122,7 +122,7 @@ std::string counterfactual_text(const Counterfactual& what) {
         const std::string with = fmt::format("{}{:.3f} times as fast [{:.3f}, {:.3f}]", text,
                                              known.value, known.interval.low, known.interval.high);
         if (!ratio.is_above(1) && !ratio.is_below(1)) {
-          return with + ", which cannot be distinguished from no difference";
+          return with + ", no difference beyond the noise";
         }
         if (!saves && ratio.is_below(1)) return with + ": it is not a cost here";
         return share.match(
@@ -134,7 +134,7 @@ std::string counterfactual_text(const Counterfactual& what) {
             [&](double, const WeakEvidence&) { return with; });
       },
       [&](double value, const WeakEvidence& why) {
-        return fmt::format("{}{:.3f} times as fast; {}, so how much of it is noise is not known",
+        return fmt::format("{}{:.3f} times as fast; how much of it is noise is not known ({})",
                            text, value, why.text());
       });
 }
@@ -215,8 +215,8 @@ std::string cheaper_compute_note(const Explanation& explanation) {
   const double percent_of_step = 100 * costs.compute / costs.in_steps();
   return fmt::format(
       "computation scaling above 1 ({}: {:.3g}, and computing is {:.{}f} % of the step): by the "
-      "means, computing a {} takes less time than at the base, as with caches that hold more "
-      "of the work, other batch sizes, or work of each step that is not done again for each {}",
+      "means, a {} is computed faster than at the base. Caches may hold more, batches may differ, "
+      "or work may be done once a step and not for each {}",
       most->name, *most->computation_scaling, percent_of_step, decimals_for(percent_of_step, 2),
       explanation.study.unit.one(), explanation.study.unit.one());
 }
@@ -230,19 +230,16 @@ std::vector<std::string> legend(const Explanation& explanation) {
     return point.step && point.step->is_bound;
   });
   std::vector<std::string> meanings = {
-      fmt::format("product: the factors multiplied, over those of the base{}; it should be the "
-                  "efficiency, and rest is by how much it is not: {}",
+      fmt::format("product: the factors multiplied, over those of the base{}; rest: by how much "
+                  "the efficiency differs from it ({})",
                   explanation.study.goal.empty() ? "" : ", times samples to goal",
                   explanation.comparison.rates ? "time that no phase accounts for"
                                                : "time outside of steps"),
-      fmt::format("transfer: time in which all ranks wait for communication{}; serialization, "
-                  "load balance: for ranks that are late; launch: between phases, on the host",
-                  is_bound ? " (≥, ≤: only a bound, as the samples of the steps are not beside "
-                             "the records)"
-                           : ""),
-      "a loss is labelled where it can be distinguished from noise (95 %); \"?\" marks what only "
-      "the means "
-      "of too few or disturbed runs say"};
+      fmt::format("transfer: all ranks wait for communication{}; serialization, load balance: they "
+                  "wait for late ranks; launch: the host is between phases",
+                  is_bound ? " (≥, ≤: only a bound, without step samples beside the records)" : ""),
+      "a label means a loss beyond the noise (95 %); \"?\" marks what only means of too few or "
+      "disturbed runs say"};
   const bool has_laws =
       std::ranges::any_of(explanation.series, [](const SeriesExplanation& series) {
         return series.amdahl || series.gustafson || series.usl;
@@ -252,13 +249,12 @@ std::vector<std::string> legend(const Explanation& explanation) {
   }
   if (has_laws) {
     meanings.emplace_back(
-        "fits: least squares of relative errors; [low, high] is the 95 % interval, of the noise of "
-        "all rows and of their base, or of how far the law is off if that is far more");
+        "fits: least squares of relative errors; the 95 % interval [low, high] covers the noise of "
+        "all rows, or how far the law is off where that is far more");
   }
   if (!explanation.study.goal.empty()) {
     meanings.emplace_back(
-        "samples to goal: what the base needed over what this point did: larger global batches "
-        "often need more");
+        "samples to goal: the base's over this point's; larger global batches often need more");
   }
   notes.insert(notes.begin(), meanings.begin(), meanings.end());
   return notes;
@@ -362,7 +358,7 @@ std::vector<const PointExplanation*> shown_points(const Explanation& explanation
 }
 
 std::string make_subtitle(const std::vector<const PointExplanation*>& points, std::size_t all) {
-  std::string text = "behind the bar: lost - gained = in all";
+  std::string text = "right of zero: lost, left: gained; number: lost - gained = the sum";
   if (std::ranges::all_of(points, [](const auto* it) { return it->lost->is_known(); })) {
     text += ", with its 95 % interval";
   }
@@ -433,12 +429,12 @@ Section explanation_section(const Explanation& explanation) {
                               {"unlike_runs", to_json(explanation.unlike)},
                               {"causes", to_json(explanation.causes)},
                               {"cpu_for_communication", explanation.lacks_cpu}});
-  std::set<std::string> studies;
-  for (const Explanation& each : explanations) studies.merge(study_names(each.study));
   return section;
 }
 
 Document explanation_document(const std::vector<Explanation>& explanations) {
+  std::set<std::string> studies;
+  for (const Explanation& each : explanations) studies.merge(study_names(each.study));
   Document document{.name = "explanation",
                     .title = fmt::format("Where the efficiency{} went", of_studies(studies)),
                     .is_brief = true,

@@ -51,7 +51,7 @@ class Candidates {
     keep_if_any("that were not measured",
                 [&](std::size_t i) { return study.rows[i].first()->kind == "measured"; });
     const std::vector<bool> spared = spared_work(study);
-    keep_if_any("that are spared work (backend null, synthetic input, no update)",
+    keep_if_any("that do less work (backend null, synthetic input, no update)",
                 [&](std::size_t i) { return !spared[i]; });
     judge_quality();
     keep_if_any("of only disturbed runs", [&](std::size_t i) { return !study.rows[i].tainted; });

@@ -152,7 +152,7 @@ std::string unjudged_text(const Best& best) {
   constexpr std::size_t kMostNames = 5;
   if (best.unjudged.empty()) return "";
   return "; not judged, as rows of " + best.doubt.text() +
-         " are not enough: " + join_first(kMostNames, best.unjudged, "; ");
+         " do not decide: " + join_first(kMostNames, best.unjudged, "; ");
 }
 
 std::string left_aside_text(const Study& study, const Best& best) {
@@ -198,7 +198,7 @@ std::vector<Statement> make_answer(const Study& study, const Best& best) {
         "no {}{} is certainly within {:g} %: {}", noun, of_less, 100 * best.within,
         is_distinct
             ? "use the fastest"
-            : "until more repeats decide, " + best.best.name + " is the fastest by its mean"));
+            : "run more repeats; so far, " + best.best.name + " is the fastest by its mean"));
   } else {
     answer.emplace_back(smallest + (best.least ? ", by the means: " : ": ") + best.smallest.name +
                         doubt_text(best.smallest));
@@ -206,7 +206,7 @@ std::vector<Statement> make_answer(const Study& study, const Best& best) {
   if (best.undecided.empty()) return answer;
   if (best.by_mean.row != best.smallest.row) {
     answer.emplace_back(smallest +
-                        " by the means alone, which decides nothing: " + best.by_mean.name);
+                        " by the means alone, which do not decide: " + best.by_mean.name);
   }
   std::vector<std::string> near;
   std::size_t far = 0;
@@ -221,8 +221,8 @@ std::vector<Statement> make_answer(const Study& study, const Best& best) {
     answer.emplace_back(noun + "s" + of_less + " that may be within: " + join(near, "; "));
   }
   if (far > 0) {
-    answer.emplace_back(fmt::format("{}{}, of {}, by their means beyond", counted(far, noun),
-                                    of_less, best.doubt.text()));
+    answer.emplace_back(fmt::format("not decided, but beyond by the means: {}{} ({})",
+                                    counted(far, noun), of_less, best.doubt.text()));
   }
   answer.emplace_back("run more repeats of these and of the best to decide");
   return answer;
@@ -280,12 +280,12 @@ std::string fastest_sentence(const Study& study, const Best& best) {
     std::vector<std::string> names;
     for (const NearPoint& point : best.alike) {
       names.push_back(point.name + (point.faster_but_for_outliers
-                                        ? " (the faster without the extreme runs of both)"
+                                        ? " (faster without the extreme runs of both)"
                                         : ""));
     }
     return fmt::format(
-               "{} by its mean: {}; cannot be distinguished from it at 95 %, tested together ({}): "
-               "{}",
+               "{} by its mean: {}; these cannot be distinguished from it at 95 %, tested together "
+               "({}): {}",
                word, fastest, costs_text(study, best), join(names, "; ")) +
            unjudged + aside;
   }

@@ -95,8 +95,8 @@ std::string left_out_line(const Study& study, const std::vector<RowFacts>& facts
     parts.push_back(fmt::format("efficiency ({} %)", range_text(efficiencies, 0, 100)));
     parts.push_back("the Karp-Flatt fraction");
   }
-  if (single) parts.push_back("any spread (one run a row)");
-  return parts.empty() ? "" : "the published table leaves out " + join(parts, ", ");
+  if (single) parts.push_back("the spread (each row is one run)");
+  return parts.empty() ? "" : "the published table does not state " + join(parts, ", ");
 }
 
 // By the phases: without what the row computes faster than its base.
@@ -171,7 +171,7 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
   std::vector<Finding> found = {
       {FindingKind::runs_differ,
        fmt::format("runs of {} differ widely{} ({} {}){}", which,
-                   rows == 1 ? "" : ", most of " + name, times,
+                   rows == 1 ? "" : ", those of " + name + " most", times,
                    comparison.rates ? study.unit.rate() : "s", why_unlike(*facts[worst].row))}};
   for (std::string& line : calmer_ratios_lines(study, comparison, facts, kWideSpread)) {
     found.push_back({FindingKind::runs_differ, std::move(line)});
@@ -211,9 +211,9 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
       trends, [](const Trend& trend) { return trend.is_steady() && !trend.has_phases; });
   if (!is_asked) return {};
   const bool strong = study.scaling == Scaling::strong, times = !comparison.rates;
-  std::string causes = "serial work on the input and communication that grows with the replicas";
+  std::string causes = "serial work on the input, or communication that grows with the replicas";
   if (strong) {
-    causes = "serial work and an all-reduce whose cost levels off, as a ring's does";
+    causes = "serial work, or an all-reduce whose cost levels off, as a ring's does";
   } else if (times) {
     causes = "a fixed time per run, " + causes;
   }
@@ -223,11 +223,14 @@ std::vector<Finding> causes_finding(const Study& study, const Comparison& compar
   const bool has_null = std::any_of(study.rows.begin(), study.rows.end(), [](const Row& row) {
     return row.first()->layout.gpus > 1 && is_without_communication(row.first());
   });
-  if (!has_null) advice.emplace_back("runs with backend null");
+  const Run& first = study.rows.front().first();
+  const bool has_backends = !first.made_elsewhere() && !first->provenance.program;
+  if (has_backends && !has_null) advice.emplace_back("runs with backend null");
   if (of_fixed_steps) advice.emplace_back("runs of one number of steps at every size");
   return {{FindingKind::causes_alike,
-           "these numbers cannot distinguish " + causes +
-               (advice.empty() ? "" : "; " + join(advice, " and ") + " would")}};
+           "the cause may be " + causes + "; " +
+               (advice.empty() ? "these numbers do not show which"
+                               : join(advice, " and ") + " would show which")}};
 }
 
 std::vector<Finding> findings(const Study& study, const Comparison& comparison,

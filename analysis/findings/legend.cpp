@@ -26,8 +26,8 @@ std::string sequential_note(const std::vector<RowFacts>& facts) {
   const std::size_t count = count_sequential_rows(facts);
   if (count == 0) return "";
   return fmt::format(
-      "sequential: the number of runs of {} of {} rows depends on their results, so their 95 % "
-      "intervals are anytime-valid: wider than Student's, and right however often one looked",
+      "sequential: results decided how many runs {} of {} rows have, so their 95 % intervals are "
+      "anytime-valid: wider than Student's, and right after any number of looks",
       count, facts.size());
 }
 
@@ -38,19 +38,17 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   for (const RowFacts& row : facts) single += units_in(*row.row) < 2 ? 1 : 0;
   if (single == facts.size()) {
     return facts.front().run()->kind == "published"
-               ? "the pages give no spread: no interval can be given"
+               ? "the published pages state no spread, so there are no intervals"
            : facts.front().run()->kind == "imported"
-               ? "one run a row: no interval can be given; import at least 3 runs"
-               : fmt::format("one {} a row: no interval can be given; run at least 3 {}", unit,
-                             pooled ? "sessions" : "repeats");
+               ? "import at least 3 runs of each row: one run gives no interval"
+               : fmt::format("run at least 3 {}: one {} a row gives no interval",
+                             pooled ? "sessions" : "repeats", unit);
   }
   const std::size_t sequential = count_sequential_rows(facts);
   std::string note = fmt::format(
       "times and rates are typical ones: geometric means over {0}. ± is the larger side of their "
-      "95 % "
-      "interval ({1}), of {0} that vary alike: rare slow ones may not be in it; [low, high] where "
-      "it "
-      "is more than {2:g} %. Speed-up: ",
+      "95 % interval ({1}); above {2:g} %, the cell has [low, high] instead. It assumes {0} that "
+      "vary alike: rare slow ones may lie outside. Speed-up: ",
       pooled ? "sessions" : "runs",
       sequential == 0              ? "Student's t on logarithms"
       : sequential == facts.size() ? "anytime-valid, on logarithms"
@@ -59,11 +57,11 @@ std::string interval_note(const std::vector<RowFacts>& facts, const std::string&
   if (kinds == "paired") {
     note += pooled ? "paired interval, by session" : "paired interval, from runs of the same round";
   } else if (kinds == "welch") {
-    note += fmt::format("{}, as not all rows have the same {}s",
-                        sequential > 0 ? "Welch's interval, or the sum of both rows' where one is "
-                                         "anytime-valid"
-                                       : "Welch's interval",
-                        pooled ? "session" : "round");
+    note += fmt::format(
+        "{}, as not all rows have the same {}s",
+        sequential > 0 ? "Welch's interval, or the sum of both rows' where one is anytime-valid"
+                       : "Welch's interval",
+        pooled ? "session" : "round");
   } else if (kinds == "mixed") {
     note += fmt::format(
         "paired interval where rows have the same {}s, Welch's elsewhere (column interval)",
@@ -87,7 +85,7 @@ std::string sessions_note(const Study& study, const Comparison& comparison) {
   }
   if (within == 0) return "";
   return counted(within, "speed-up") +
-         " within sessions: over the base's runs of the same sessions, not over its mean";
+         " within sessions: the ratio of runs of the same sessions, not of the times shown";
 }
 
 std::string base_name(const Run& run, const std::vector<std::string>& axes) {
@@ -136,8 +134,7 @@ std::string describe_rule(const Base& base, const std::vector<RowFacts>& facts) 
     return fmt::format("base {}: the row of this size that is the same otherwise", base.text());
   }
   return fmt::format(
-      "base {}: the row of this value that is the same otherwise (--base {}=VALUE "
-      "chooses another)",
+      "base {}: the row of this value that is the same otherwise (--base {}=VALUE chooses another)",
       base.text(), base.axis);
 }
 
@@ -154,8 +151,7 @@ std::string suggest_other_base(const Study& study) {
       if (values.empty()) first = *value;
       values.insert(*value);
     }
-    if (values.size() > 1)
-      return fmt::format("; to compare with {0}: --base {0}", axis + "=" + first);
+    if (values.size() > 1) return fmt::format("; use --base {}", axis + "=" + first);
   }
   return "";
 }
@@ -269,8 +265,8 @@ void add_clock_notes(std::vector<std::string>& notes, const std::vector<RowFacts
   notes.insert(notes.end(), of_programs.begin(), of_programs.end());
   if (!measured) return;
   notes.push_back(
-      "fit seconds: barrier to barrier, slowest rank, choice of algorithms and first epoch "
-      "included, evaluation and checkpoints excluded");
+      "fit seconds: barrier to barrier on the slowest rank, with choice of algorithms and first "
+      "epoch, without evaluation and checkpoints");
   if (!warmups.empty()) {
     notes.push_back(unit.rate() + ": of all replicas, without the choice of algorithms" +
                     (*warmups.rbegin() == 0
@@ -297,9 +293,9 @@ std::string choices_note(const std::vector<RowFacts>& facts) {
   }
   if (rows == 0) return "";
   return fmt::format(
-      "choosing algorithms took up to {} more in some runs of {} than in others: the first run on "
-      "a machine measures what later ones read (gpu-choices.json)",
-      format_seconds(most), counted(rows, "row"));
+      "some runs of {} took up to {} longer to choose algorithms: the first run on a machine "
+      "measures what later ones read (gpu-choices.json)",
+      counted(rows, "row"), format_seconds(most));
 }
 
 // "16 to 18 % [14, 20]": a range of values, and the hull of their intervals.
@@ -323,16 +319,14 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
       std::ranges::all_of(facts, [](const RowFacts& row) { return reached_goal(*row.row); });
   add_distinct(
       notes,
-      all_reached
-          ? "fit seconds end with the first evaluation of "
-          : "fit seconds end with the last epoch, or before it with the first evaluation of ",
+      all_reached ? "fit seconds end with the first evaluation of "
+                  : "fit seconds end with the last epoch, or earlier with the first evaluation of ",
       facts, [](const Run& run) { return run.goal; });
   notes.push_back(fmt::format("speed-up: ratio of {}; {}",
                               comparison.rates ? study.unit.rate() : "fit seconds",
                               base_note(study, comparison, facts)));
   if (comparison.base == Base::best && interval_kinds != "none") {
-    notes.push_back(
-        "the best of several rows is chosen after the fact, which flatters it a little");
+    notes.push_back("choosing the best of several rows after the fact flatters them a little");
   }
   notes.push_back(fmt::format("scaling type {}: {}", to_string(study.scaling),
                               describe_scaling(study.scaling, facts.front().run())));
@@ -342,8 +336,8 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
   }
   if (std::ranges::any_of(facts, [](const RowFacts& row) { return row.input_stall.has_value(); })) {
     notes.push_back(
-        "input stall, exposed comm.: share of step time that ranks waited for samples, for other "
-        "ranks");
+        "input stall, exposed comm.: the share of step time in which ranks wait for samples, or "
+        "for each other");
   }
   add_foreign_notes(notes, facts);
   std::ranges::move(machine_notes(study), std::back_inserter(notes));

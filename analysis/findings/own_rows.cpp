@@ -101,14 +101,13 @@ std::vector<Finding> survivor_findings(const Study& study, const std::vector<std
     if (row.lost == 0) continue;
     found.push_back(
         {FindingKind::survivors,
-         fmt::format("{}: {}{}; its numbers are of these alone", names[i], survivors_text(row),
+         fmt::format("{}: {}{}; its numbers are of these only", names[i], survivors_text(row),
                      row.why_lost.empty() ? "" : " (" + row.why_lost + ")")});
   }
   if (found.size() <= kMostListed) return found;
-  return {
-      {FindingKind::survivors,
-       fmt::format("{} rows lost runs (column label): their numbers are of those that completed",
-                   found.size())}};
+  return {{FindingKind::survivors,
+           fmt::format("{} rows lost runs (column label): their numbers are of the completed ones",
+                       found.size())}};
 }
 
 std::string implied_samples_line(const Study& study) {
@@ -139,16 +138,16 @@ std::string implied_samples_line(const Study& study) {
     if (std::abs(samples / median - 1) <= kDeviation) {
       others.push_back(samples);
     } else if (++deviating <= kMostNamed) {
-      named.push_back(fmt::format("of {} is {} samples",
-                                  names[static_cast<std::size_t>(row - study.rows.data())],
-                                  samples_text(samples)));
+      named.push_back(fmt::format("{} samples for {}", samples_text(samples),
+                                  names[static_cast<std::size_t>(row - study.rows.data())]));
     }
   }
   if (deviating == 0) return "";
   const auto [low, high] = std::ranges::minmax_element(others);
-  return fmt::format("time x rate {}{}, of the other {} {} to {}: these rows do not agree",
-                     join(named, ", "), deviating > kMostNamed ? ", ..." : "",
-                     counted(others.size(), "row"), samples_text(*low), samples_text(*high));
+  return fmt::format(
+      "check the published numbers: time x rate gives {}{}, but {} to {} for the other {}",
+      join(named, ", "), deviating > kMostNamed ? ", ..." : "", samples_text(*low),
+      samples_text(*high), counted(others.size(), "row"));
 }
 
 std::string rate_off_time_line(const Study& study) {
@@ -166,8 +165,8 @@ std::string rate_off_time_line(const Study& study) {
   }
   if (count == 0) return "";
   return fmt::format(
-      "the rate {}{}: either much of the seconds is not training, or one of the three counts "
-      "something else, such as one replica's samples, accumulated batches, or another unit",
+      "check rate, samples and seconds: the rate {}{}. One of them may count one replica, "
+      "accumulated batches or another unit, or much of the time is not training",
       join(named, ", "), count > kMostNamed ? ", ..." : "");
 }
 
@@ -187,10 +186,9 @@ std::string above_peak_line(const Study& study) {
   for (const Row* row : above)
     named.push_back(names[static_cast<std::size_t>(row - study.rows.data())]);
   return fmt::format(
-      "the MFU of {} is {} %, and nothing computes more than its peak: likely the operations of an "
-      "item are too many (6 a parameter counts embeddings that are looked up, and experts that are "
-      "not used), the rate counts replicas or accumulated batches twice, or the peak is that of "
-      "another precision or GPU",
+      "check operations, rate and peak: the MFU of {} is {} %, and more than 100 % is impossible. "
+      "6 operations a parameter also count embeddings and unused experts; a rate may count "
+      "replicas or accumulated batches twice; a peak may be of another precision or GPU",
       join_first(kMostNamed, named, "; "), range_text(shares, 0, 100));
 }
 
@@ -208,14 +206,14 @@ std::string time_above_program_line(const Study& study) {
           *fit <= kMostTimes * *program->seconds + kSlack) {
         continue;
       }
-      named.push_back(fmt::format("of {}: {} of a program that ran {}", names[i],
-                                  format_seconds(*fit), format_seconds(*program->seconds)));
+      named.push_back(fmt::format("{}: {}, but the program ran {}", names[i], format_seconds(*fit),
+                                  format_seconds(*program->seconds)));
       break;
     }
   }
   if (named.empty()) return "";
   return "fit seconds are more than the program took (" + join_first(kMostNamed, named, "; ") +
-         "): they are in another unit (\"scale\" converts), or of another run's log";
+         "): set \"scale\" if they have another unit, or read the log of this run";
 }
 
 std::vector<std::string> calmer_ratios_lines(const Study& study, const Comparison& comparison,

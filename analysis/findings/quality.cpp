@@ -55,7 +55,7 @@ std::vector<Finding> quality_findings(const Study& study, const std::vector<RowF
   if (!worse.texts.empty()) {
     found.push_back(
         {FindingKind::lower_quality,
-         fmt::format("{} than {} base: {}; speed-ups in brackets are of worse networks",
+         fmt::format("{} than {} base: {}; a bracketed speed-up means a worse network",
                      worse.have_labels(), worse.is_one() ? "its" : "their", worse.names())});
   }
   if (!worse_than_others.texts.empty()) {
@@ -69,9 +69,8 @@ std::vector<Finding> quality_findings(const Study& study, const std::vector<RowF
         {FindingKind::quality_unclear,
          fmt::format("cannot tell whether {} trained as well: {}; {}",
                      counted(unclear.texts.size(), "row"), unclear.names(),
-                     has_far_runs ? "speed-ups in brackets are of rows with runs that trained far "
-                                    "worse"
-                                  : "more runs show it")});
+                     has_far_runs ? "a bracketed speed-up means that some runs trained far worse"
+                                  : "more runs would show it")});
   }
   return found;
 }

@@ -93,7 +93,7 @@ class Checker {
                return one.run()->layout.gpus == 1 && one.run().system == row.run().system;
              });
     });
-    add(1, counted(without, "row") + " of several replicas without a base to compare with",
+    add(1, counted(without, "row") + " of several replicas without a base",
         suggest_base(comparison_.base, has_single, !facts_.front().run().backend.empty()));
   }
 
@@ -147,13 +147,13 @@ class Checker {
           fmt::format("{} of {} {} one {}, so no interval", single, counted(facts_.size(), "row"),
                       single == 1 ? "has" : "have", unit()),
           is_published() ? "publish the spread beside the mean"
-          : is_pooled()  ? "run 3 sessions or more"
-                         : "run 3 repeats or more");
+                         : more_runs(kFewestRuns) + " or more");
     }
     const std::size_t tainted =
         count_rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
     if (tainted > 0) {
-      add(5, counted(tainted, "row") + " of only resumed, throttled, oversubscribed or traced runs",
+      add(5,
+          counted(tainted, "row") + " with only resumed, throttled, oversubscribed or traced runs",
           "run them again undisturbed");
     }
   }
@@ -173,15 +173,14 @@ class Checker {
         std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
     if (few > 0) {
       add(6,
-          fmt::format("{} with fewer than {} {}s, too few to check what intervals assume "
-                      "(log-normal times)",
+          fmt::format("{} with fewer than {} {}s: too few to check that times are log-normal, as "
+                      "intervals assume",
                       counted(few, "row"), kLeastForNormality, unit()),
-          is_pooled() ? fmt::format("run {} sessions", kLeastForNormality)
-                      : fmt::format("use --repeats {}", kLeastForNormality));
+          more_runs(kLeastForNormality));
     }
     if (unlike > 0) {
       add(6,
-          fmt::format("the logarithms of {} are not normal (Shapiro-Francia, p < {:g})",
+          fmt::format("the times of {} are not log-normal (Shapiro-Francia, p < {:g})",
                       counted(unlike, "row"), kNotNormal),
           "look for outliers or two modes among the runs");
     }
@@ -200,10 +199,9 @@ class Checker {
     }
     if (doubted == 0) return;
     add(7,
-        fmt::format("{} of {}: not judged against noise", counted(doubted, "speed-up"),
+        fmt::format("{} cannot be judged against noise ({})", counted(doubted, "speed-up"),
                     doubt.text()),
-        doubt.few     ? fmt::format("run {} {} or more of the row and of its base", kFewestRuns,
-                                doubt.pooled ? "sessions" : "repeats")
+        doubt.few     ? more_runs(kFewestRuns) + " or more of the row and of its base"
         : doubt.apart ? "run the row and its base in one session"
                       : "run the row and its base again undisturbed");
   }
@@ -300,7 +298,7 @@ class Checker {
              (run.fit_seconds() ? run->provenance.time_is : run->provenance.rate_is).empty();
     });
     if (silent == 0) return;
-    add(10, "what is inside the time of " + counted(silent, "row") + " is not said",
+    add(10, "nothing says what the time of " + counted(silent, "row") + " includes",
         "state it in provenance.time_is or rate_is");
   }
 
@@ -317,8 +315,8 @@ class Checker {
       });
     });
     if (unknown > 0) {
-      add(11, "what the machine can do at best is not in " + counted(unknown, "row"),
-          "run them with this version, which probes it");
+      add(11, "the most that the machine can do is not recorded in " + counted(unknown, "row"),
+          "run them with this version, which measures it");
     }
   }
 
@@ -337,6 +335,11 @@ class Checker {
 
   bool is_pooled() const { return facts_.front().row->pooled; }
   const char* unit() const { return is_pooled() ? "session" : "run"; }
+  std::string more_runs(std::size_t count) const {
+    return is_published()  ? fmt::format("publish {} runs", count)
+           : is_imported() ? fmt::format("import {} runs", count)
+                           : fmt::format("run {} {}", count, is_pooled() ? "sessions" : "repeats");
+  }
   bool is_imported() const { return facts_.front().run()->kind == "imported"; }
   bool is_published() const { return facts_.front().run()->kind == "published"; }
 
@@ -374,7 +377,7 @@ std::string summarize(const std::vector<BrokenRule>& broken) {
   for (const BrokenRule& each : broken) rules.insert(each.rule);
   const std::string whose = "Rules of Hoefler and Belli (SC15): ";
   if (rules.empty()) {
-    return whose + fmt::format("no breach found of what can be checked: {} rules", kRules);
+    return whose + fmt::format("{} rules were checked, none is broken", kRules);
   }
   return whose + fmt::format("{} of {} broken", rules.size(), kRules);
 }

@@ -65,7 +65,7 @@ std::string describe_rows(const std::vector<SessionRounds>& sessions, double sig
   return which_rows(static_cast<std::size_t>(alike), sums.size());
 }
 
-// "times rise by 1.0 % a round [0.6, 1.3]", "from round 7 on runs take 8.0 % longer [7.1, 8.9]",
+// "times rise by 1.0 % a round [0.6, 1.3]", "runs take 8.0 % longer [7.1, 8.9] from round 7 on",
 // "rounds 3 and 8 take 8.0 % longer [7.1, 8.9]".
 std::string describe_pattern(const RoundPattern& pattern,
                              const std::vector<SessionRounds>& sessions) {
@@ -84,7 +84,7 @@ std::string describe_pattern(const RoundPattern& pattern,
     numbers.push_back(std::to_string(session.rounds[round]));
   }
   if (pattern.shape == RoundPattern::step) {
-    return fmt::format("from round {}{} on runs take {}", numbers.front(), in, longer);
+    return fmt::format("runs take {} from round {}{} on", longer, numbers.front(), in);
   }
   return numbers.size() == 1
              ? fmt::format("round {}{} takes {} than the others", numbers.front(), in, longer)
@@ -106,9 +106,9 @@ std::vector<Finding> pattern_findings(const std::vector<RoundPattern>& patterns,
   const FindingKind kind = best.shape == RoundPattern::line   ? FindingKind::rounds_trend
                            : best.shape == RoundPattern::step ? FindingKind::rounds_step
                                                               : FindingKind::slow_rounds;
-  return {{kind, fmt::format("{}, {}: {}in the intervals of times it counts as noise",
-                             join(texts, ", or "), describe_rows(sessions, best.size.mean, weight),
-                             texts.size() > 1 ? "which of these cannot be distinguished; " : "")}};
+  return {{kind, fmt::format("{}, {}; {}intervals of times are wider for it", join(texts, ", or "),
+                             describe_rows(sessions, best.size.mean, weight),
+                             texts.size() > 1 ? "these runs do not show which; " : "")}};
 }
 
 bool differs(const Difference& difference, double level) {
@@ -135,7 +135,7 @@ Finding describe_session(const SessionDifference& difference, double level,
                                  interval_text(row)));
     }
     return {FindingKind::sessions_differ,
-            fmt::format("in {} rows differ from session {} in unlike ways: {}; {}", session,
+            fmt::format("in {} rows differ from session {} in different ways: {}; {}", session,
                         difference.earlier, join(rows, ", "), rest_text(difference, level))};
   }
   if (differs(shift.rest, level)) {
@@ -161,12 +161,10 @@ std::vector<Finding> describe_intervals(const Study& study) {
     if (!row.tainted) most = std::max(most, row.pooled ? 0 : units_in(row));
   }
   if (sessions.contains("") || most < 2) return {};
-  const std::string these = sessions.size() == 1 ? "this session" : "these sessions";
-  return {{FindingKind::one_session,
-           fmt::format("all runs are of {}: intervals are of {}, and another may differ from {} by "
-                       "more",
-                       sessions.size() == 1 ? "one session" : counted(sessions.size(), "session"),
-                       these, sessions.size() == 1 ? "it" : "them")}};
+  return {
+      {FindingKind::one_session,
+       fmt::format("all runs are of {}: another may differ by more than these intervals",
+                   sessions.size() == 1 ? "one session" : counted(sessions.size(), "session"))}};
 }
 
 }  // namespace
@@ -195,19 +193,17 @@ std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) 
   if (first.mean > 0 && first.p_value() / 2 < kFirstRoundLevel) {
     const auto is_first = [](std::size_t, std::size_t round) { return round == 0 ? 1.0 : 0.0; };
     return {{FindingKind::slow_first_round,
-             fmt::format("the first round is the slow one {}: {} than the others{}; are caches "
-                         "cold then?",
-                         describe_rows(sessions, 1, is_first), slower_text(first.mean),
-                         interval_text(first))}};
+             fmt::format("the first round is {} than the others{} {}; caches may be cold then",
+                         slower_text(first.mean), interval_text(first),
+                         describe_rows(sessions, 1, is_first))}};
   }
   std::vector<Finding> found = pattern_findings(find_patterns(all), sessions);
   if (!found.empty()) return found;
   const Resemblance resemblance = resemblance_of_rounds(all);
   if (resemblance.p >= kCorrelationLevel) return {};
   return {{FindingKind::rounds_resemble,
-           fmt::format("runs resemble those of the round before (correlation {:.1f}, p = {:.1g}; "
-                       "does the machine drift?): intervals take rounds for independent, and are "
-                       "too narrow",
+           fmt::format("intervals are too narrow: runs resemble those of the round before "
+                       "(correlation {:.1f}, p = {:.1g}), as on a machine that drifts",
                        resemblance.correlation, resemblance.p)}};
 }
 
@@ -226,7 +222,8 @@ std::string why_unlike(const Row& row) {
   const auto slowest = std::ranges::max_element(row.runs, faster);
   const bool is_first = slowest->fit_seconds() && slowest->record->round > 0 &&
                         slowest == std::ranges::min_element(row.runs, before);
-  const std::string first = is_first ? "; its first run is the slowest: are caches cold then?" : "";
+  const std::string first =
+      is_first ? "; its first run is the slowest: caches may be cold then" : "";
   const bool recorded = std::ranges::all_of(
       row.runs, [](const Run& run) { return run->provenance.machine_load.busy.has_value(); });
   if (!recorded) return first + (is_first ? "" : ": was the machine busy?");

@@ -143,11 +143,11 @@ class TrendSentence {
       points.push_back(fmt::format("{:.1f}", 100 * lost.intervals.high));
     }
     if (sizes.empty()) return "";
-    return fmt::format("; one of up to {} points of efficiency on {} replicas cannot be excluded",
+    return fmt::format(", which may hide up to {} points of efficiency on {} replicas",
                        join(points, " / "), join(sizes, ", "));
   }
 
-  std::string no_loss() const { return "no loss that can be distinguished from noise" + bounds(); }
+  std::string no_loss() const { return "no loss beyond the noise" + bounds(); }
 
   // About the largest size at which a part is a loss beyond the noise.
   std::string hidden_loss() const {
@@ -169,11 +169,11 @@ class TrendSentence {
     const std::string text = fmt::format("{} costs {} points of efficiency on {} replicas",
                                          loss.label, points_text(loss.share), replicas);
     if (gains.empty()) {
-      return text + "; a loss in all cannot be distinguished from noise" + bounds();
+      return text + "; in sum no loss is beyond the noise" + bounds();
     }
     const Loss& gain = gains.front();
     if (gain.label != "compute") {
-      return text + fmt::format(", and less of {} than in the base, {} points, hides it{}",
+      return text + fmt::format("; {} takes {} points less than in the base, which hides it{}",
                                 gain.label, points_text(gain.share, true), above_ideal());
     }
     const Judged longer = parts.compute_ratio().transformed([](double ratio) { return 1 / ratio; });
@@ -181,9 +181,9 @@ class TrendSentence {
            longer.match(
                [this](const Known& ratio) {
                  return fmt::format(
-                     ", and a base that computes a {} {:.2f} [{:.2f}, {:.2f}] times as "
-                     "long hides it",
-                     item_, ratio.value, ratio.interval.low, ratio.interval.high);
+                     "; the base takes {:.2f} [{:.2f}, {:.2f}] times as long to compute a {}, "
+                     "which hides it",
+                     ratio.value, ratio.interval.low, ratio.interval.high, item_);
                },
                [](double, const WeakEvidence&) { return std::string(); }) +
            above_ideal();
@@ -223,13 +223,12 @@ class TrendSentence {
         return percent_text(hull_at(trends_, size, &SizeOfTrend::fraction));
       };
       text = fmt::format(
-          "the loss is as if the part of the base's time that is not divided {} from {} on {} to "
-          "{} on {}",
+          "the loss is as if the undivided share of the base's time {} from {} on {} to {} on {}",
           grows ? "grew" : "fell", share(0), size_text(0), share(last_), size_text(last_));
     } else {
       text = fmt::format(
-          "the replica-seconds of a {} differ from the base's by {} on {} and by {} on {}: {} than "
-          "in proportion to the replicas added",
+          "replica-seconds per {} differ from the base's by {} on {} and by {} on {}: {} than in "
+          "proportion to the replicas added",
           item_, percent_text(hull_at(trends_, 0, &SizeOfTrend::added)), size_text(0),
           percent_text(hull_at(trends_, last_, &SizeOfTrend::added)), size_text(last_),
           grows ? "more" : "less");
@@ -248,9 +247,7 @@ class TrendSentence {
     std::vector<std::string> values;
     for (std::size_t i = 0; i <= last_; ++i) values.push_back(at(i));
     return fmt::format(
-        "{} changes with the replicas, but not in one direction that can be distinguished from "
-        "noise: {} on "
-        "{} replicas",
+        "{} changes at sizes between, but not from the smallest to the largest: {} on {} replicas",
         what_, join(values, " / "), sizes());
   }
 
@@ -265,10 +262,8 @@ class TrendSentence {
                      ? fmt::format(", a change of {:+.1f} % to {:+.1f} %", 100 * low, 100 * high)
                      : fmt::format(", a change of {:+.{}f} to {:+.{}f}", low, digits, high, digits);
     }
-    return fmt::format(
-        "whether {} changes with the replicas cannot be distinguished from noise: {} on {}, {} on "
-        "{}{}",
-        what_, at(0), gpus(0), at(last_), gpus(last_), interval);
+    return fmt::format("noise hides whether {} changes with the replicas: {} on {}, {} on {}{}",
+                       what_, at(0), gpus(0), at(last_), gpus(last_), interval);
   }
 
   // The numbers, and nothing of what they mean.

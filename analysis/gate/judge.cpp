@@ -27,8 +27,7 @@ std::optional<Check> check_of_absence(const Subject& baseline, const Subject* cu
   check.baseline_runs = baseline.runs;
   if (current && current->left_out > 0) {
     check.reason = fmt::format(
-        "no run of it on the current side counts: {} left out (resumed, throttled, "
-        "traced or skipped)",
+        "no run of the current side counts: {} left out (resumed, throttled, traced or skipped)",
         current->left_out);
     if (current->lost > 0) {
       check.reason += fmt::format(", {} did not end well: {}", current->lost, current->why);
@@ -39,7 +38,7 @@ std::optional<Check> check_of_absence(const Subject& baseline, const Subject* cu
   } else if (current && current->not_ended > 0) {
     check.reason = fmt::format("no run ended well, {} tried: {}", current->not_ended, current->why);
   } else {
-    check.reason = "there is no run of it on the current side that counts";
+    check.reason = "the current side has no run that counts";
   }
   return check;
 }
@@ -93,8 +92,7 @@ std::optional<Check> check_of_work(const Subject& baseline, const Subject& curre
   check.current_runs = current.runs;
   check.more_rounds_help = false;
   check.reason = fmt::format(
-      "a run trains on {:.0f} samples, of the baseline on {:.0f}: not the "
-      "same work",
+      "a run trains on {:.0f} samples, one of the baseline on {:.0f}: not the same work",
       current.work, baseline.work);
   return check;
 }
@@ -134,8 +132,8 @@ void keep_in_mind(Check& fresh, const StandingOut& first, bool is_sequential) {
   fresh.verdict = Verdict::undecided;
   fresh.is_worse_below_threshold = false;
   fresh.reason = fmt::format(
-      "in the first runs, {}: of first and fresh ones together, the mean is {} by {}; more rounds "
-      "decide (--until-decided)",
+      "more rounds decide (--until-decided): in the first runs, {}; over first and fresh ones the "
+      "mean is {} by {}",
       first.text, worse_word(info), change_text(of_both, info));
 }
 
@@ -227,7 +225,7 @@ class Judge {
     if (out.text.empty() || check.reason.starts_with(out.text)) return;
     const QuantityInfo& info = quantity_info(check.quantity);
     left_aside_[fmt::format(
-                    "{}; {}, with them the mean changes by {}", out.text,
+                    "{}; {} (with them the mean changes by {})", out.text,
                     check.outlying_left_aside > 0 ? "left aside" : "too many to leave aside",
                     signed_change_text(out.change, info))]
         .push_back(check.subject);
@@ -305,7 +303,7 @@ class Judge {
     const Samples& current = find_samples(now, info.quantity, rated);
     if (rated && info.quantity == Quantity::time && (baseline.empty() || current.empty())) {
       push_undecided(before, info, before.runs,
-                     "not all runs of both sides have fit seconds, nor all a rate");
+                     "neither fit seconds nor a rate is in all runs of both sides");
       return;
     }
     if (baseline.empty()) return;
@@ -322,7 +320,7 @@ class Judge {
                                      {baseline_.name, current_.name}));
     if (own_ && info.is_of_machine) {
       weighed_.back().compared.why_undecidable =
-          own_->text + "; --ab or --rerun run both on one, --force compares all the same";
+          own_->text + "; --ab or --rerun runs both on one, --force compares anyway";
     }
     weighed_.back().can_rerun = before.workload != kCommandWorkload;
     if (rated && info.quantity == Quantity::time) {

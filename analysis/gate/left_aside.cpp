@@ -61,7 +61,7 @@ void find_one_sided(Compared& compared, const RoundSet& only_before, const Round
   const Samples& less = is_now ? compared.baseline : compared.current;
   const std::size_t others = count_busy(less);
   compared.one_sided = fmt::format(
-      "others kept the CPUs busy in {}{}: its own processes or threads?",
+      "other processes kept the CPUs busy in {}{}: are they its own?",
       share_text(count_busy(more), more.size(), is_now ? names.current : names.baseline),
       others == 0
           ? " only"
@@ -103,7 +103,7 @@ void exclude_busy_rounds(Compared& compared, const SideNames& names) {
   if (kept.size() == all.size()) return;
   compared.busy = keep_rounds(compared, kept);
   compared.notes.push_back(
-      fmt::format("{} of {} rounds left aside, in which others kept the CPUs busy{}",
+      fmt::format("{} of {} rounds left aside: other processes kept the CPUs busy{}",
                   all.size() - kept.size(), all.size(), is_enough ? "" : " on one side"));
 }
 
@@ -126,7 +126,7 @@ void exclude_busy_runs(Compared& compared, const SideNames& names) {
     const std::size_t busy_before = count_busy(compared.baseline),
                       busy_now = count_busy(compared.current);
     compared.notes.push_back(
-        fmt::format("{} and {} left aside, made while others kept the CPUs busy",
+        fmt::format("{} and {} left aside: other processes kept the CPUs busy",
                     share_text(busy_now, compared.current.size(), names.current),
                     share_text(busy_before, compared.baseline.size(), names.baseline)));
     compared.busy = busy_before + busy_now;

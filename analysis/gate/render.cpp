@@ -178,9 +178,9 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
   }
   if (rows.size() <= kMostRows) return table;
   table.folded = fmt::format(
-      "of {} rows, {} are here: regressions, then undecided ones, then those of the least p; "
-      "--verbose has all",
-      rows.size(), kMostRows);
+      "{} of {} rows: regressions, then undecided ones, then those of the least p; --verbose has "
+      "all",
+      kMostRows, rows.size());
   std::ranges::stable_sort(rows, {}, [&](std::size_t i) {
     const Check& check = judgement.checks[i];
     const int order = check.verdict == Verdict::regression  ? 0
@@ -222,13 +222,11 @@ std::string independence_text(
   if (!quantities_by_unit.contains(unit_text(Replication::paired))) return ", taken as independent";
   const auto& rate = judgement.red_if_resembling;
   return fmt::format(
-      ", taken as independent (where they resemble their neighbours{}: --until-decided allows for "
-      "that)",
-      rate
-          ? fmt::format(", with a correlation of {}, equal builds that vary as these are red in {} "
-                        "of such gates",
-                        kUsualResemblance, *rate < 0.005 ? "less than 1 %" : whole_percent(*rate))
-          : ", equal builds may be red more often than 5 %");
+      ", taken as independent (use --until-decided where they resemble their neighbours{})",
+      rate ? fmt::format(": with a correlation of {}, equal builds that vary as these are red in "
+                         "{} of such gates",
+                         kUsualResemblance, *rate < 0.005 ? "less than 1 %" : whole_percent(*rate))
+           : ": equal builds may be red more often than 5 %");
 }
 
 // What the intervals and p are, of the evidence that there is.
@@ -249,12 +247,11 @@ std::string statistics_note(const Judgement& judgement) {
                                     judgement.is_confirmed ? ", of fresh runs over those" : "");
   if (units.empty()) return p;
   const std::string looks = fmt::format(
-      "; both hold however often one looks, of times, fractions and communication also where "
-      "rounds resemble their neighbours (correlation up to {})",
+      "; both hold after any number of looks, and for times, fractions and communication also "
+      "where rounds resemble their neighbours (correlation up to {})",
       kMostResemblance);
   return fmt::format(
-      "interval: 95 % {} interval of the change of the mean, of each check by itself, over {}{}; "
-      "{}{}",
+      "interval: 95 % {} interval of the mean's change, of each check alone, over {}{}; {}{}",
       judgement.is_sequential ? "anytime-valid" : "t", join(units, " and "),
       judgement.is_sequential ? "" : independence_text(judgement, quantities), p,
       judgement.is_sequential ? looks : "");
@@ -269,9 +266,8 @@ std::string hangs_text(const Judgement& judgement) {
   }
   if (rounds == 0) return "";
   return fmt::format(
-      "; that is if all its runs are slower{}. If only some hang, it does not pass in 95 % if {} "
-      "of "
-      "its runs or more do",
+      "; that holds if all its runs are slower{}. If only some hang, 95 % of such gates do not "
+      "pass where {} of the runs or more hang",
       judgement.is_sequential ? "" : " and rounds independent", whole_percent(share_shown(rounds)));
 }
 
@@ -315,8 +311,8 @@ std::vector<std::string> caveats(const Judgement& judgement) {
   if (unconfirmed) notes.push_back("no fresh runs confirm the regression; --rerun makes them");
   if (judgement.sees) {
     notes.push_back(fmt::format(
-        "at this noise, a point slower by {} is red in 95 % of such gates (the noisiest point, as "
-        "noisy as its runs leave open); one that is slower by less may pass{}",
+        "at this noise, 95 % of such gates find a point that is slower by {} (the noisiest point, "
+        "at its upper bound of noise); a smaller change may pass{}",
         change_text(*judgement.sees, quantity_info(Quantity::time)), hangs_text(judgement)));
   }
   notes.insert(notes.end(), judgement.notes.begin(), judgement.notes.end());

@@ -54,7 +54,7 @@ std::string machines_text(const std::vector<Machine>& machines) {
 std::string describe_cover(Replication evidence) {
   switch (evidence) {
     case Replication::paired:
-      return "interval from rounds: of runs that both made in the same round of a session";
+      return "interval from rounds: it compares runs of the same round of a session";
     case Replication::sessions:
       return "interval from sessions: it covers how sessions differ";
     case Replication::runs:
@@ -63,8 +63,8 @@ std::string describe_cover(Replication evidence) {
       break;
   }
   return fmt::format(
-      "interval from runs: it covers how runs within these sessions differ, not how sessions do, "
-      "which may be more; {} sessions or more of the first study would decide",
+      "interval from runs: it does not cover how sessions differ, which may be more; {} sessions "
+      "or more of the first study would",
       kFewestSessions);
 }
 
@@ -245,10 +245,10 @@ class SideComparison {
                           [&](const Machine& known) { return alike(known, machine); });
     });
     if (unlike && !before.empty()) {
-      section_.warnings.push_back(fmt::format(
-          "the sides ran on different machines: {} (first), {} (second); the ratios are "
-          "of the machines, too",
-          machines_text(before), machines_text(now)));
+      section_.warnings.push_back(
+          fmt::format("the sides ran on different machines: {} (first), {} (second); ratios "
+                      "include how these differ",
+                      machines_text(before), machines_text(now)));
     }
     for (const ReportSide* side : {&first_, &second_}) {
       for (const Study& study : side->studies) {
@@ -272,7 +272,7 @@ class SideComparison {
       return;
     }
     if (decided_.points + apart_.points == 0) {
-      section_.findings.emplace_back("no ratio has an interval: run repeats on both sides");
+      section_.findings.emplace_back("run repeats on both sides: no ratio has an interval");
       return;
     }
     if (decided_.points > 0) {
@@ -290,8 +290,8 @@ class SideComparison {
       return;
     }
     section_.findings.emplace_back(fmt::format(
-        "of {}, {} differ{} by more than runs of one session do ({} slower, {} faster); whether by "
-        "more than sessions do is not known: {} sessions of the first would decide",
+        "of {}, {} differ{} by more than runs of one session do ({} slower, {} faster); whether "
+        "sessions differ as much is not known: {} sessions of the first would show it",
         of, differing, differing == 1 ? "s" : "", apart_.slower, apart_.faster, kFewestSessions));
   }
 

@@ -111,7 +111,7 @@ std::string sample_size_hint(const Weighed& weighed, const QuantityInfo& info) {
   if (weighed.check.evidence == Replication::sessions) {
     const char* rerun = weighed.can_rerun ? " (--rerun)" : " in turns";
     return units == 0
-               ? fmt::format("; fresh runs of both sides{} leave out how sessions differ", rerun)
+               ? fmt::format("; fresh runs of both sides{} avoid the difference of sessions", rerun)
                : fmt::format(
                      "; about {} sessions of each side would decide, or fresh runs of both{}",
                      units, rerun);
@@ -189,8 +189,7 @@ std::string hanging_reason(const Weighed& weighed) {
   const bool is_last = weighed.compared.rounds_made >= weighed.most_rounds;
   if (out.rounds >= enough || (!is_more && is_last)) return "";
   return fmt::format(
-      "{}not slower so far, but {} rounds can miss that 1 of {:.0f} runs hangs; {} "
-      "rounds show it",
+      "{}not slower so far, but {} rounds can miss that 1 of {:.0f} runs hangs; {} rounds show it",
       is_more ? out.text + ": " : "", out.rounds, 1 / kHangsToSee, enough);
 }
 
@@ -332,16 +331,15 @@ void decide(Weighed& weighed, std::size_t checks) {
   }
   if (check.evidence == Replication::apart) {
     check.reason = fmt::format(
-        "the sides ran in sessions of their own, and the baseline has {} of them: {} decide, or "
-        "fresh runs of both{}",
-        check.baseline_sessions, kFewestSessions, weighed.can_rerun ? " (--rerun)" : " in turns");
+        "fresh runs of both sides{} decide, or {} sessions of the baseline: the sides share no "
+        "session, and the baseline has {}",
+        weighed.can_rerun ? " (--rerun)" : " in turns", kFewestSessions, check.baseline_sessions);
     return;
   }
   if (weighed.rounds && weighed.rounds->resemblance() > kMostResemblance) {
     check.reason = fmt::format(
-        "rounds resemble their neighbours too much to decide (their correlation is about {:.1f}; "
-        "at "
-        "most {} is allowed for)",
+        "rounds resemble their neighbours too much to decide (correlation about {:.1f}; at most {} "
+        "is allowed for)",
         weighed.rounds->resemblance(), kMostResemblance);
     return;
   }
@@ -349,12 +347,12 @@ void decide(Weighed& weighed, std::size_t checks) {
   if (is_worse) decide_worse(weighed, checks);
   if (check.verdict == Verdict::regression || decide_hanging(weighed, checks) || is_worse) return;
   if (!check.interval) {
-    check.reason = "too few rounds for an interval that holds however often one looks";
+    check.reason = "too few rounds for an anytime-valid interval";
     return;
   }
   const double bound = check.interval->high;
   if (bound >= 2 * check.threshold) {
-    check.reason = fmt::format("too noisy: {} by up to {} cannot be excluded", worse_word(info),
+    check.reason = fmt::format("too noisy: it may be {} by up to {}", worse_word(info),
                                change_text(bound, info)) +
                    sample_size_hint(weighed, info);
   } else if (weighed.compared.is_surely_the_current) {

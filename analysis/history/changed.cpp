@@ -213,12 +213,10 @@ std::vector<std::string> make_sentences(const Changes& changes) {
     sentences.push_back(text + ")");
   }
   const bool software = std::ranges::any_of(changes.facts, &ChangedFact::is_software);
-  std::string first = software ? "software changed with it"
-                      : changes.knows_software
-                          ? "no software that the records state changed with it"
-                          : "the records do not state the software";
-  if (!software && changes.facts.empty())
-    first += ", and nothing else that they state changed with it";
+  std::string first = software                 ? "software changed with it"
+                      : changes.knows_software ? "no recorded software changed with it"
+                                               : "the records do not state the software";
+  if (!software && changes.facts.empty()) first += ", and nothing else that is recorded";
   sentences.insert(sentences.begin(), first);
   const bool is_nodes = std::ranges::any_of(changes.facts, [](const ChangedFact& fact) {
     return fact.name.starts_with("host ") && fact.separation >= kAlways;

@@ -152,7 +152,7 @@ Statement outlying_statement(const StudyHistory& study) {
 
 Statement possible_statement(const StudyHistory& study) {
   Statement statement{
-      "not judged: a level shift if sessions are independent, chance if they resemble their "
+      "not judged: a level shift if sessions are independent, or chance if they resemble their "
       "neighbours",
       {}};
   for (const SeriesHistory& series : study.series) {
@@ -341,12 +341,11 @@ void add_detectable(const StudyHistory& study, std::vector<Statement>& all) {
       size = "a factor of " +
              range_text(each.sizes, [](double value) { return fmt::format("{:.3g}", 1 + value); });
     }
-    all.push_back({fmt::format("{}: no level shift{}, {} {} sessions would have shown {} of {} in "
+    all.push_back({fmt::format("{}: no level shift{}; {} sessions would have shown {} of {} in "
                                "their middle (with {:g} % probability)",
                                metric_info(metric).heading,
                                each.series == 1 ? "" : fmt::format(" in {} series", each.series),
-                               coarse ? "but" : "and", sessions, coarse ? "only one" : "one", size,
-                               100 * kDetectablePower),
+                               sessions, coarse ? "only one" : "one", size, 100 * kDetectablePower),
                    {}});
   }
 }
@@ -391,8 +390,8 @@ std::vector<Statement> make_statements(const StudyHistory& study) {
 std::vector<std::string> tested_note(const History& history) {
   if (history.tested == 0) return {};
   return {fmt::format(
-      "{} series {} tested; if nothing changed, a call names any level shift with a probability "
-      "of at most {:g} %; a level that wanders, as with a season, may have shifts, too",
+      "{} series {} tested; if nothing changed, a call finds a shift with a probability of at most "
+      "{:g} %; a level that wanders, as with a season, may have shifts, too",
       history.tested, history.tested == 1 ? "was" : "were", 100 * kFalseShifts)};
 }
 
@@ -415,11 +414,11 @@ std::vector<std::string> history_notes(const History& history) {
         kFewestInSeries));
   }
   if (any_split) {
-    notes.push_back(fmt::format(
-        "{} to {} sessions: one shift at most, between levels of at least 2 sessions, by moderated "
-        "t tests, for normal noise that is similar in all such series; fewer than {} sessions are "
-        "taken for independent and without a drift, which so few cannot show",
-        kFewestForSplit, kFewestInSeries - 1, kFewestForResemblance));
+    notes.push_back(
+        fmt::format("{} to {} sessions: one shift at most, between levels of at least 2 sessions, "
+                    "by moderated t tests that assume normal noise, similar in all such series; "
+                    "fewer than {} sessions are assumed to be independent and without drift",
+                    kFewestForSplit, kFewestInSeries - 1, kFewestForResemblance));
   }
   if (any_shift) {
     notes.push_back(

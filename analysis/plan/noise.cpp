@@ -212,7 +212,7 @@ class NoiseEstimator {
     if (freedom > 0) level.sd = std::sqrt(squares / freedom);
     level.remark = freedom <= 0         ? "each point has one run a session"
                    : are_rounds_shared_ ? "what a gate with paired rounds sees"
-                                        : "with the rounds': points share no rounds";
+                                        : "includes rounds: points share none";
     variance_ = freedom > 0 ? squares / freedom : 0;
     freedom_ = freedom;
     noise_.levels.push_back(level);
@@ -264,7 +264,7 @@ class NoiseEstimator {
                                             [](const PilotRun& one) { return one.session; })
                                       : GroupVariance{};
     push_level("round", found, known ? variance_ / found.count : 0,
-               known ? "" : "points share no rounds: it is in the run's",
+               known ? "" : "in the run's: points share no rounds",
                "all points of a round share it");
   }
 
@@ -289,7 +289,7 @@ class NoiseEstimator {
                                                             : "";
     const bool moved = nodes.size() > 1 && pairs.size() == sessions.size();
     push_level("session", found, found.count > 0 ? within / found.count : 0, why,
-               moved ? "with the nodes', which change with sessions"
+               moved ? "includes nodes, which change with sessions"
                      : fmt::format("{} sessions; all points of one share it", sessions.size()));
     // More points of a session say no more about how sessions differ.
     noise_.levels.back().degrees_of_freedom = static_cast<double>(sessions.size()) - 1;
@@ -306,10 +306,10 @@ class NoiseEstimator {
         [](const PilotRun& one) { return one.session; });
     const std::string why = nodes.size() < 2 ? "one node"
                             : found.degrees_of_freedom <= 0
-                                ? "no session has runs of several nodes: it is in the session's"
+                                ? "in the session's: no session has several nodes"
                                 : "";
     push_level("node", found, found.count > 0 ? variance_ / found.count : 0, why,
-               "it is in the run's as well");
+               "the run's includes it");
   }
 
   void add_steps() {
@@ -321,9 +321,8 @@ class NoiseEstimator {
           fmt::format("{:.2g} % of a run's time, if steps were independent", 100 * of_run);
       if (variance_ > 0 && of_run * of_run < 0.25 * variance_) {
         noise_.notes.push_back(
-            "independent steps explain less than a quarter of how runs vary; whether longer runs "
-            "vary less depends on what disturbs them: what is shorter than a run averages out, "
-            "what is longer does not");
+            "longer runs may vary as much: independent steps explain less than a quarter of how "
+            "runs vary, and only disturbances shorter than a run average out");
       }
     }
     noise_.levels.insert(noise_.levels.begin(), level);

@@ -67,19 +67,18 @@ std::string requested_text(const Design& design) {
 // What the plan assumes about outliers.
 std::string outlying_text(const Design& design) {
   if (!design.is_stated && design.noise.runs == 0) {
-    return "assumed: no run stands out of the others; the pilot has too few rounds to show any";
+    return "assumed: no outliers, as the pilot has too few rounds to show any";
   }
   if (!design.is_stated) {
     return fmt::format(
-        "{} of {} of the pilot stand out of the others; planned with {} of the runs: a gate leaves "
-        "their rounds aside; if {} do, as many as the pilot leaves open (80 %), it takes {} rounds",
+        "outliers: {} of {} of the pilot; planned with {} of runs, whose rounds a gate leaves "
+        "aside; with {}, the upper bound of the pilot (80 %), it takes {} rounds",
         design.noise.outlying, counted(design.noise.runs, "run"), percent(design.outlying),
         percent(design.outlying_at_most),
         design.rounds_at_most > 0 ? std::to_string(design.rounds_at_most)
                                   : fmt::format("more than {}", kMostRounds));
   }
-  std::string text =
-      "assumed: times vary as stated and no run stands out of the others; rounds are independent";
+  std::string text = "assumed: times vary as stated, without outliers, and rounds are independent";
   if (design.power_if_some_stand_out) {
     text += fmt::format("; if 5 % of runs take far longer, the power of these rounds is {}",
                         percent(*design.power_if_some_stand_out));
@@ -91,9 +90,8 @@ std::string outlying_text(const Design& design) {
 std::string needed_text(const Design& design) {
   if (design.rounds == 0) {
     return fmt::format(
-        "more than {} rounds: this noise hides {} from rounds side by side; a "
-        "quieter machine helps, or a larger change to detect",
-        kMostRounds, percent(design.request.detect));
+        "more than {} rounds: choose a larger --detect than {}, or a quieter machine", kMostRounds,
+        percent(design.request.detect));
   }
   std::string text =
       fmt::format("--threshold {} --rounds {}: {} of both builds", option_percent(design.threshold),
@@ -109,12 +107,12 @@ std::string needed_text(const Design& design) {
 // Rounds of a gate that runs until it is decided.
 std::string sequential_text(const Design& design) {
   if (design.equal.decided < 0.9 || design.slower.decided < 0.9) {
-    return fmt::format("a gate until it is decided would often not be so within {} rounds",
+    return fmt::format("gate --until-decided would often stay undecided within {} rounds",
                        kMostRoundsUntilDecided);
   }
   return fmt::format(
-      "--threshold {} --max-rounds {}, until it is decided: on average {:.1f} rounds of a point "
-      "that is equal, {:.1f} of one slower by {} (simulated)",
+      "--until-decided --threshold {} --max-rounds {}: on average {:.1f} rounds for an equal "
+      "point, {:.1f} for one slower by {} (simulated)",
       option_percent(design.threshold), kMostRoundsUntilDecided, design.equal.rounds,
       design.slower.rounds, percent(design.request.detect));
 }
@@ -173,13 +171,13 @@ Document design_document(const Design& design) {
         fmt::format("noise: equal runs of a session vary by {} (stated)", percent(design.assumed)));
   } else {
     answer.findings.emplace_back(
-        fmt::format("planned with {} a run: the noisiest point, {}, has {}, and the pilot leaves "
-                    "open that much (80 %)",
+        fmt::format("noise: planned with {} a run, the upper bound (80 %) of the noisiest point, "
+                    "{}, which has {}",
                     percent(design.assumed), design.noisiest, percent(design.sd)));
   }
   if (design.noise.is_of_published) {
     answer.findings.emplace_back(
-        "the pilot has published or imported records, whose rounds nobody recorded");
+        "the pilot has published or imported records, which state no rounds");
   }
   answer.findings.emplace_back(outlying_text(design));
   document.sections = {answer, noise, sessions_section(design)};

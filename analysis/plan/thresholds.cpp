@@ -215,10 +215,10 @@ Section proposals_section(const std::vector<Proposal>& proposals, const Threshol
           .whole("points", "points", &Proposal::points)
           .table(proposals, "");
   if (!options.empty()) section.findings.emplace_back("paste: " + join(options, " "));
-  section.notes.push_back(fmt::format(
-      "from this noise: with {} rounds a point that is worse by twice the threshold is found in 95 "
-      "% of cases; noise of the noisiest point, as high as the rounds leave open (80 %)",
-      rounds));
+  section.notes.push_back(
+      fmt::format("from this noise: {} rounds find a point that is worse by twice the threshold in "
+                  "95 % of cases; noise: the upper bound (80 %) of the noisiest point",
+                  rounds));
   return section;
 }
 

@@ -92,7 +92,7 @@ class SeriesPrediction {
       for (const int gpus : options_.gpus) {
         const bool known = std::ranges::count(list_sizes(rows_), gpus) > 0;
         if (known && it_.what_if.empty()) {
-          it_.notes.push_back(fmt::format("{} was not predicted: it is there already", gpus));
+          it_.notes.push_back(fmt::format("size {} is not predicted: the records have it", gpus));
         } else {
           it_.sizes.push_back(predicted(gpus));
         }
@@ -149,11 +149,11 @@ class SeriesPrediction {
   PredictorResult laws() {
     PredictorResult result{"laws", "", {}, "", {}};
     if (!it_.what_if.empty()) {
-      result.why_not = "they know sizes only, so a what-if needs the replay";
+      result.why_not = "they know only sizes; a what-if needs the replay";
       return result;
     }
     if (costs_.size() < 2) {
-      result.why_not = "one size was measured: a law needs two";
+      result.why_not = "a law needs two measured sizes";
       return result;
     }
     const double off = *held_out_error(costs_, study_.scaling);  // of the cost
@@ -162,9 +162,8 @@ class SeriesPrediction {
     it_.laws = forecast_->laws();
     if (costs_.size() == 2) {
       result.notes.push_back(
-          "two sizes: no law can be distinguished from another, so they weigh the same, and the "
-          "held-out "
-          "error is that of ideal scaling");
+          "measure a third size: two do not distinguish laws, so all weigh the same, and the "
+          "held-out error is that of ideal scaling");
     }
     return result;
   }
@@ -176,7 +175,7 @@ class SeriesPrediction {
     if (!result.why_not.empty()) return result;
     result.notes = replay_->notes();
     if (!it_.rates && !replay_->at(rows_.back()->first()->layout.gpus).fit_seconds) {
-      result.why_not = "the replay has a step only, not the time of a run";
+      result.why_not = "the replay predicts steps, not the time of a run";
       return result;
     }
     if (rows_.size() < 2) {
@@ -192,7 +191,7 @@ class SeriesPrediction {
     const double measured = it_.sizes.back().value.value;
     const ReplayedStep step = smaller.at(last);
     if (!it_.rates && !step.fit_seconds) {
-      result.no_held_out = "the smaller sizes have a step only, not the time of a run";
+      result.no_held_out = "the smaller sizes predict steps, not the time of a run";
       return result;
     }
     const double error = to_value(step).value / measured - 1;
@@ -383,8 +382,8 @@ std::vector<Prediction> predict(const StoreContent& content, const PredictOption
         if (reason.empty()) reason = why_not(one);
         continue;
       }
-      one.studies = study_names(study);
       one.title = study_title(study);
+      one.studies = study_names(study);
       if (!each.name.empty()) one.title += ": " + each.name;
       one.warnings.insert(one.warnings.end(), study.warnings.begin(), study.warnings.end());
       all.push_back(std::move(one));

@@ -130,7 +130,7 @@ std::string make_headline(const Prediction& prediction) {
 }
 
 std::string held_out_text(const Prediction& prediction, const PredictorResult& each) {
-  if (!each.why_not.empty()) return fmt::format("{}: none; {}", each.name, each.why_not);
+  if (!each.why_not.empty()) return fmt::format("no prediction by {}: {}", each.name, each.why_not);
   if (!each.held_out) {
     return fmt::format("{}: no size could be held out, so there is no ±: {}", each.name,
                        each.no_held_out);
@@ -168,15 +168,15 @@ std::vector<std::string> interval_sentences(const Prediction& prediction) {
   }
   std::vector<std::string> sentences;
   if (!held.empty()) {
-    sentences.push_back(fmt::format(
-        "if no limit begins beyond {}: {} ({}); no measured size shows whether one does, so the "
-        "intervals of the table reach to no gain beyond {}",
-        counted(largest, noun), join(held, ", "), unit_name(prediction), largest));
+    sentences.push_back(
+        fmt::format("intervals reach to no gain beyond {}, as no measured size shows whether a "
+                    "limit begins there; without one: {} ({})",
+                    counted(largest, noun), join(held, ", "), unit_name(prediction)));
   }
   if (!unmeasured.empty()) {
     sentences.push_back(
-        fmt::format("no ± for {} {}s: no measured size crosses a {}; measure one that does",
-                    join(unmeasured, ", "), noun, level));
+        fmt::format("measure a size that crosses a {}: no measured one does, so {} {}s have no ±",
+                    level, join(unmeasured, ", "), noun));
   }
   return sentences;
 }
@@ -190,18 +190,17 @@ std::string laws_text(const Prediction& prediction) {
                                 signed_percent(each.error)));
   }
   return fmt::format(
-      "weights of the laws, and in brackets by what each missed the worker-time (replicas times "
-      "seconds) of the held-out size: {}",
+      "weight of each law (in brackets, its error of replicas times seconds at the held-out size): "
+      "{}",
       join(texts, ", "));
 }
 
 void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
   const bool by_laws = prediction.used == 0;
   notes.emplace_back(
-      "predicted rows were not run; their interval, nominally 90 %, reaches from what is predicted "
-      "to what no measured size excludes: a limit, such as of the input, of links or of a file "
-      "system, that begins beyond it; of other rows ± is the larger side of the 95 % interval of "
-      "the mean");
+      "predicted rows: a nominal 90 % interval, which also covers a limit (of input, links or file "
+      "system) that may begin beyond the measured sizes; other rows: ± is the larger side of the "
+      "95 % interval of the mean");
   if (prediction.predictor().held_out) {
     notes.push_back(fmt::format(
         "held-out error: of {} at the largest measured size, predicted by the same procedure from "
@@ -213,17 +212,16 @@ void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
       "network trains there is not predicted");
   if (by_laws) {
     notes.push_back(
-        "the interval of laws, if no limit begins, is from how far they differ and how far "
-        "published series miss; of costs that follow one law exactly it may hold far less than 90 "
-        "% (docs/predict.md)");
+        "without a new limit, the interval of laws comes from how far they differ and how far they "
+        "missed published series; for costs that follow one law exactly it may hold far less than "
+        "90 % (docs/predict.md)");
   }
   std::string beyond;
   for (const SizeValue& size : prediction.sizes) beyond += size.beyond;
   if (beyond.find('?') != std::string::npos) {
     notes.push_back(
-        "node?: all measured sizes are of one node, as far as records say, and these may not fit "
-        "in one: then a link is used that no measured size crosses, and may be slower than any "
-        "interval says");
+        "node?: as far as records say, all measured sizes are of one node, and these may need "
+        "more: the link between nodes may be slower than any interval says");
   } else if (!beyond.empty()) {
     notes.push_back(
         "beyond: a level that no measured size crosses; the prediction knows nothing of its links");
@@ -231,7 +229,7 @@ void add_notes(const Prediction& prediction, std::vector<std::string>& notes) {
   notes.push_back("records do not name switches, so rows say nothing of crossing one");
   if (prediction.scaling == Scaling::unknown || prediction.scaling == Scaling::same_work) {
     notes.push_back(
-        "the records do not say what the sizes hold fixed: the laws take the batch of a replica as "
+        "the laws assume a fixed batch per replica, as the records do not say what the sizes hold "
         "fixed");
   }
   for (const std::string& note : prediction.predictor().notes) notes.push_back(note);

@@ -156,11 +156,9 @@ struct Replay::Facts {
     const BucketPlan plan = plan_buckets(record());
     if (plan.ready == ReadyTimes::by_operations) {
       notes.push_back(
-          "When gradients are ready is estimated: every layer's backward as if it took equally "
-          "long.");
+          "Gradients are assumed to be ready as if every layer's backward took equally long.");
     } else if (plan.ready == ReadyTimes::by_buckets) {
-      notes.push_back(
-          "When gradients are ready is estimated: as if buckets divided backward evenly.");
+      notes.push_back("Gradients are assumed to be ready as if buckets divided backward evenly.");
     }
     for (const MeasuredRun& each : largest().runs) {
       if (each.steps.sampled) continue;
@@ -174,7 +172,8 @@ struct Replay::Facts {
                       to_string(links->network.form)));
     }
     if (sources.scaling == Scaling::strong && sizes.size() == 1) {
-      notes.push_back("Computing is taken in proportion to the batch, as one size was measured.");
+      notes.push_back(
+          "Computing is assumed to be in proportion to the batch, as one size was measured.");
     }
   }
 

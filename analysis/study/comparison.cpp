@@ -89,7 +89,7 @@ class Comparer {
     }
     if (!borrowed_.empty()) {
       result_.notes.push_back(
-          fmt::format("no runs of one replica by {}: the base is that of backend {}",
+          fmt::format("no run of one replica by {}: the base is that of backend {}",
                       join({borrowed_.begin(), borrowed_.end()}, ", "), lone_backend()));
     }
     return std::move(result_);
@@ -163,8 +163,8 @@ class Comparer {
     if (totals.size() > 1 && study_.scaling == Scaling::one_size && !without) return true;
     if (needed && without) {
       throw input_error(
-          "some runs have no time, or the runs do different amounts of work, so their rates are "
-          "compared, and this record has none",
+          "this record has no rate, and rates are compared: some runs have no time, or the runs do "
+          "different work",
           without->where + ", key /throughput/samples_per_second",
           "let the program print it, or report the record apart");
     }

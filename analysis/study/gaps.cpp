@@ -240,8 +240,8 @@ std::string no_table_note(const std::vector<ExpectedRuns>& plans,
     }
   }
   if (points == 0) return "";
-  return fmt::format("{} planned point{} without a table, as no run of their like completed: {}",
-                     points, points == 1 ? " is" : "s are",
+  return fmt::format("{} planned point{} without a table, as no such run completed: {}", points,
+                     points == 1 ? " is" : "s are",
                      join_first(kMostSeries, {names.begin(), names.end()}, "; "));
 }
 

@@ -114,10 +114,9 @@ Load count_load(const Study& study) {
 // "no other process was seen", or how much of the CPUs others took at most.
 std::string others_text(const Load& load) {
   constexpr double kSeen = 0.0005;
-  if (!load.share) return "other processes had less than 5 % of the time of its CPUs";
-  if (*load.share < kSeen) return "no other process was seen on its CPUs";
-  return fmt::format("other processes had up to {:.1f} % of the time of its CPUs",
-                     100 * *load.share);
+  if (!load.share) return "other processes used less than 5 % of the CPUs";
+  if (*load.share < kSeen) return "other processes used none of the CPUs";
+  return fmt::format("other processes used up to {:.1f} % of the CPUs", 100 * *load.share);
 }
 
 // Runs of one session share what the machine was like then.
@@ -134,23 +133,22 @@ std::string session_note(const Study& study) {
   }
   if (pooled) {
     return fmt::format(
-        "sessions are pooled, up to {} a row, so what runs of one session share is in the "
-        "intervals (--no-pool takes the runs as the unit)",
+        "intervals cover how sessions differ, up to {} a row (--no-pool takes runs as the unit)",
         most_sessions);
   }
   if (sessions.contains("") || most_runs < 2) return "";
   if (sessions.size() == 1) {
-    return "intervals are of this session, and take its rounds for independent: how sessions "
-           "differ is not in them";
+    return "intervals take rounds as independent, and do not cover how sessions differ";
   }
   if (most_sessions == 1) {
     return fmt::format(
-        "rows are of {} sessions, one each: how sessions differ is not in the intervals",
+        "run all rows in one sweep: each is of one of {} sessions, and intervals do not cover how "
+        "these differ",
         sessions.size());
   }
   return fmt::format(
-      "rows have runs of up to {} sessions, and intervals are of these alone; --pool takes the "
-      "sessions as the unit",
+      "intervals do not cover how sessions differ, of which rows have up to {}; with --pool they "
+      "do",
       most_sessions);
 }
 
@@ -252,7 +250,7 @@ std::string load_note(const Study& study) {
   const Load load = count_load(study);
   const std::size_t recorded = load.measured - load.not_recorded, free = recorded - load.busy;
   if (load.measured == 0) return "";
-  if (recorded == 0) return "what other processes took of the machine is not recorded";
+  if (recorded == 0) return "the load of other processes is not recorded";
   std::string note;
   if (free > 0) {
     note = others_text(load) + " in " +
@@ -261,8 +259,7 @@ std::string load_note(const Study& study) {
   }
   if (load.not_recorded == 0) return note;
   return note + (note.empty() ? "" : "; ") +
-         fmt::format("of {} it is not recorded what other processes took",
-                     counted(load.not_recorded, "run"));
+         fmt::format("not recorded for {}", counted(load.not_recorded, "run"));
 }
 
 void add_row_warnings(Study& study) {
@@ -277,8 +274,8 @@ void add_row_warnings(Study& study) {
   }
   if (const Load load = count_load(study); load.busy > 0) {
     warnings.push_back(
-        fmt::format("the machine was busy: {} of {}, e.g. {}; times and speed-ups of these are not "
-                    "those of an idle machine",
+        fmt::format("the machine was busy in {} of {} (e.g. {}); times and speed-ups of these are "
+                    "not those of an idle machine",
                     load.busy, counted(load.measured, "run"), load.example));
   }
   std::vector<const Run*> runs;
@@ -288,10 +285,9 @@ void add_row_warnings(Study& study) {
     if (row.older_runs > 0) older[row.older_program] += row.older_runs;
   }
   for (const auto& [program, count] : older) {
-    warnings.push_back(
-        fmt::format("the program ({}) has changed since {} of these {}; sweep --new-build runs "
-                    "them again",
-                    program, count, counted(runs.size(), "run")));
+    warnings.push_back(fmt::format(
+        "the program ({}) has changed since {} of these {}; sweep --new-build runs them again",
+        program, count, counted(runs.size(), "run")));
   }
   std::ranges::move(differing_covariates(runs), std::back_inserter(warnings));
   std::vector<const Row*> rows;
@@ -331,7 +327,7 @@ std::vector<std::string> row_notes(const Study& study) {
   const auto builds = count_rows(study, [](const Run& run) { return run->build(); });
   if (builds.size() > 1) notes.push_back("records of several builds: " + counts_text(builds));
   if (const auto hidden = hidden_differences(study); !hidden.empty()) {
-    notes.push_back("also differs between layouts: " + join(hidden, ", "));
+    notes.push_back("layouts also differ in " + join(hidden, ", "));
   }
   std::size_t left_out = 0;
   bool tainted = false;
@@ -408,6 +404,10 @@ std::string study_title(const Study& study) {
     if (!is_said) title += fmt::format(", {} {}", name, to_text(value));
   }
   if (!study.goal.empty() && !sets_apart(study, "until")) title += ", to " + study.goal;
+  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
+  return title;
+}
+
 std::set<std::string> study_names(const Study& study) {
   std::set<std::string> names;
   for (const Row& row : study.rows) names.insert(row.first()->study);
@@ -418,10 +418,6 @@ std::set<std::string> study_names(const Study& study) {
 std::string of_studies(const std::set<std::string>& names) {
   if (names.empty()) return "";
   return " of " + join_first(kMostStudyNames, {names.begin(), names.end()});
-}
-
-  if (const std::string label = common_label(study); !label.empty()) title += " (" + label + ")";
-  return title;
 }
 
 std::string counted_replicas(const Study& study, int gpus) {

@@ -104,7 +104,7 @@ struct Derivation {
   const Run &a = *found.a, &b = *found.b;
   std::string fix = "report them apart, or choose with --only";
   if (!a.batch_per_replica) {
-    constexpr char kCure[] = "in a spec under \"fixed\", of an import by --set";
+    constexpr char kCure[] = "in a spec under \"fixed\", on import by --set";
     fix = fmt::format("if each replica does the same work, state batch_per_replica ({}); else {}",
                       kCure, fix);
   } else if (a.batch_per_replica != b.batch_per_replica) {
@@ -246,9 +246,8 @@ std::string_view describe_scaling(Scaling scaling, const Run& run) {
     case Scaling::fixed_epochs:
       return "total samples and batch per replica are fixed, so the global batch grows";
     case Scaling::to_goal:
-      return "runs end with their goal and batch per replica is fixed, so the global batch grows, "
-             "and "
-             "how many samples the goal takes is part of the result";
+      return "runs end at their goal and batch per replica is fixed, so the global batch grows; "
+             "the samples that the goal takes are part of the result";
     case Scaling::weak:
       if (work == "grows" && !run.samples()) {
         return "each replica does the same work, as the study states";
@@ -258,10 +257,10 @@ std::string_view describe_scaling(Scaling scaling, const Run& run) {
       return "every run has the same number of replicas: there is no scaling to see";
     case Scaling::same_work:
       if (!work.empty()) return "every run does the same work, as the study states";
-      return "the runs state only times, and are taken to do the same work at every size";
+      return "the runs state only times; the same work is assumed at every size";
     case Scaling::unknown:
-      return "what the runs hold fixed is not stated, so it cannot be derived; batch_per_replica "
-             "or work states it (in a spec under \"fixed\", of an import by --set)";
+      return "state batch_per_replica or work (in a spec under \"fixed\", on import by --set), as "
+             "the records do not say what the runs hold fixed";
   }
   return "";
 }

@@ -269,16 +269,14 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     if (study.scaling == Scaling::same_work && stated_work(study.rows.front().first()).empty()) {
       add_note(
           study,
-          "same work assumed, as the runs state only times; \"work\": \"grows\" says that each "
-          "replica does the same (in a spec under \"fixed\", of an import by --set work=grows)");
+          "same work assumed, as the runs state only times; if each replica does the same work, "
+          "say \"work\": \"grows\" (in a spec under \"fixed\", on import by --set work=grows)");
     }
     if (study.scaling == Scaling::unknown && study.unit.name == "steps") {
-      add_note(
-          study,
-          "rates are in steps, and how much a step holds is not stated: where that grows with "
-          "the replicas, as with a batch for each, speed-ups are higher; state "
-          "batch_per_replica, or \"work\": \"grows\" (in a spec under \"fixed\", of an import by "
-          "--set)");
+      add_note(study,
+               "state batch_per_replica, or \"work\": \"grows\" (in a spec under \"fixed\", on "
+               "import by --set), if a step holds a batch for each replica: rates are in steps, "
+               "and speed-ups would be higher");
     }
     if (own_plans(study, wanted).empty()) add_note(study, open_ends_note(study));
     for (const std::string& note : left_out_notes(is_first ? content : none, reported)) {
@@ -288,7 +286,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
     if (evidence.superseded > 0) {
       add_note(
           study,
-          fmt::format("{} of points that the study's plan now gives other parameters are left out",
+          fmt::format("left out: {} of points whose parameters have changed in the study's plan",
                       counted(evidence.superseded, "run")));
     }
     if (evidence.older_builds > 0) {

@@ -200,9 +200,8 @@ std::string control_line(const ControlCheck& control) {
                             control.of_control);
   if (control.doubt.disturbed) return text + ": the point has only disturbed runs to judge by";
   if (control.doubt) return text + fmt::format(": too few {} to judge by", units);
-  return text + (control.differs()
-                     ? ", although nothing differs: find out why before you trust the rest"
-                     : ": smaller differences mean nothing here");
+  return text + (control.differs() ? ": find out why before you trust the rest"
+                                   : ": smaller differences mean nothing here");
 }
 
 void mark_older_programs(std::vector<Row>& rows, const std::vector<ExpectedRuns>& plans) {
@@ -266,7 +265,7 @@ std::vector<std::string> work_notes(const std::vector<Row>& rows) {
     unknown.push_back(fmt::format("{} ({})", fact, join({programs.begin(), programs.end()}, ", ")));
   }
   if (!unknown.empty()) {
-    notes.push_back("equal work is not known where a program does not report it: " +
+    notes.push_back("equal work is not checked where a program does not report it: " +
                     join(unknown, "; "));
   }
   return notes;

@@ -197,8 +197,8 @@ Section section_together(const std::vector<const RunRecord*>& records) {
     section.title = heading(first);
     section.title.resize(section.title.find(", backend"));
     section.notes.emplace_back(
-        "each time is the mean of one run's calls and has no interval: import three runs of each, "
-        "and paceline gate --baseline A --current B says at which sizes they differ");
+        "import three runs of each, and paceline gate --baseline A --current B shows at which "
+        "sizes they differ: the mean of one run's calls has no interval");
   }
   for (const RunRecord* record : records) {
     const std::string backend = column_name(*record);

@@ -188,10 +188,8 @@ void fold_rows(const std::vector<RowFacts>& rows, bool rates, Table& table) {
 
 void add_cost(RowColumns& all, const Study& study) {
   constexpr char kHours[] =
-      "GPU-hours, core-hours: what the job held, or else what the replicas had, times setup, "
-      "training, evaluation and checkpoints of the run, without the job's start and what is "
-      "between "
-      "runs; arithmetic means, as hours add up";
+      "GPU-hours, core-hours: what the job held (else the replicas), times setup, training, "
+      "evaluation and checkpoints, without the job's start and gaps between runs; arithmetic means";
   const auto add = [&](const char* key, const char* heading, const std::string& note, auto cell,
                        RunQuantity of) -> RowColumns& {
     return all
@@ -233,8 +231,8 @@ void add_cost(RowColumns& all, const Study& study) {
                                              "without the gradient of the first layer's input)";
   add("share_of_probe", "of probe's\nFLOP/s",
       "of probe's FLOP/s: " + kOperations +
-          " over those that matrix products could have done meanwhile, at their speed beside the "
-          "run; over all runs together",
+          " over what matrix products, at their speed beside the run, could have done; all runs "
+          "together",
       share_cell, probe_operations);
   add("share_of_data_sheet", "MFU",
       "MFU: model FLOPs utilization (PaLM, Chowdhery et al., 2022): " + kOperations +
@@ -252,9 +250,8 @@ void add_cost(RowColumns& all, const Study& study) {
 void add_energy(RowColumns& all, const Study& study) {
   const std::string missing = missing_energy(study), unlike = unlike_meters(study);
   std::string note =
-      "energy: of training, without evaluation and checkpoints; idle power is part of it; meters "
-      "as in column energy covers; arithmetic means, as joules add up, and per sample and second "
-      "sums over sums";
+      "energy: of training with idle power, without evaluation and checkpoints, by the meters in "
+      "column energy covers; arithmetic means, and sums over sums per sample and second";
   for (const std::string& more : {missing, unlike}) {
     if (!more.empty()) note += ". " + more;
   }

@@ -302,8 +302,8 @@ Section scaling_section(const Study& study, const SheetData& data, double least)
     if (count > 0) failed.push_back(fmt::format("{} ({})", size.name, counted(count, "attempt")));
   }
   if (!failed.empty()) {
-    section.findings.emplace_back(
-        "ended without a result, and their hours are in no figure here: " + join(failed, "; "));
+    section.findings.emplace_back("hours of attempts without a result are not counted: " +
+                                  join(failed, "; "));
   }
   if (section.plots.empty()) {
     section.findings.emplace_back("there is no plot: no size is larger than its base");
@@ -332,10 +332,9 @@ std::vector<std::string> sheet_notes(const Study& study, const SheetData& data) 
       "hours a run: nodes, GPUs or cores, each as a whole, times setup, training, evaluation and "
       "checkpoints as far as they are recorded, without the job's start; arithmetic means");
   if (!study.left_out.empty()) {
-    notes.push_back(
-        fmt::format("records and runs of the study that are in no row: {}; "
-                    "paceline report lists them",
-                    study.left_out.size()));
+    notes.push_back(fmt::format(
+        "records and runs of the study that are in no row: {}; paceline report lists them",
+        study.left_out.size()));
   }
   return notes;
 }
@@ -381,8 +380,8 @@ void add_cost_of(const SheetSize& chosen, Section& section) {
   if (const std::size_t failed = row.failed.size(); failed > 0 && !hours.empty()) {
     const std::size_t ended = row.runs.size() + row.aside.size();
     section.findings.emplace_back(fmt::format(
-        "{} of {} attempts there ended without a result: if those take as long as the others, a "
-        "run with one costs {:.2f} times these hours",
+        "{} of {} attempts there ended without a result: if those take as long as others, plan "
+        "{:.2f} times these hours for a run",
         failed, ended + failed, static_cast<double>(ended + failed) / static_cast<double>(ended)));
   }
   if (!hours.empty() && !chosen.facts.run()->layout.nodes) {
@@ -403,14 +402,14 @@ std::string choice_headline(const SheetData& data, const SheetSize* chosen, doub
   const char* beside = is_fair ? ", also over what computes faster than the base" : "";
   if (chosen->verdict == SizeVerdict::base) {
     return fmt::format(
-        "{}, the base: no larger size has a parallel efficiency of at least {} with "
-        "its whole 95 % interval{}",
+        "{}, the base: no larger size has a parallel efficiency of at least {} with its whole 95 % "
+        "interval{}",
         chosen->name, least_text(least), beside);
   }
   const auto& nodes = chosen->facts.run()->layout.nodes;
   return fmt::format(
-      "{}{}: the largest size whose parallel efficiency is at least {} with its "
-      "whole 95 % interval{}",
+      "{}{}: the largest size whose parallel efficiency is at least {} with its whole 95 % "
+      "interval{}",
       chosen->name,
       nodes && !chosen->facts.row->distinct_nodes ? " on " + counted(*nodes, "node") : "",
       least_text(least), beside);
@@ -432,7 +431,8 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
     const bool has_larger_gap = std::ranges::any_of(
         data.study.gaps, [&](const Row& gap) { return gap.first()->layout.gpus > chosen->gpus(); });
     if (chosen == &data.sizes.back() && !has_larger_gap) {
-      section.findings.emplace_back("it is the largest size of the table: larger ones may do, too");
+      section.findings.emplace_back(
+          "it is the largest size of the table: measure larger ones, which may do, too");
     }
   }
   add("below with the whole interval: ", list_verdicts(data, SizeVerdict::below));
@@ -449,7 +449,7 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
       if (size.facts.efficiency->value >= least) by_mean = &size;
     }
     if (by_mean != nullptr) {
-      add("the largest by the means alone, which decide nothing: ", with_efficiency(*by_mean));
+      add("the largest by the means alone, which do not decide: ", with_efficiency(*by_mean));
     }
     if (is_open) {
       section.findings.emplace_back(

@@ -92,8 +92,8 @@ std::string verdict_note(const Comparison& comparison, const std::vector<RowFact
            row.speed_up->ideal == 1;
   });
   return std::string(
-             "verdict: faster or slower than the base, of 3 runs or more, where the interval of "
-             "the speed-up excludes 1") +
+             "verdict: faster or slower where the row and its base have 3 runs or more and the "
+             "interval of the speed-up excludes 1") +
          (!has_settings ? ""
           : comparison.base.compares_sizes()
               ? "; rows of the base's size are tested together (Holm, 95 %)"

@@ -223,8 +223,7 @@ std::string headline_text(const WhyVerdict& verdict) {
     return fmt::format("None of the causes that were tried costs {:.0f} points", kLarge);
   }
   return fmt::format(
-      "Cannot tell: after {} no cause is surely above {:.0f} points, and not all are "
-      "below {:.0f}",
+      "Cannot tell: after {} no cause is surely above {:.0f} points, and not all are below {:.0f}",
       counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
 }
 
@@ -342,8 +341,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   if (verdict.batch_alone > 0 && verdict.batch < 0.99 * verdict.batch_alone) {
     document.warnings.push_back(
         fmt::format("the batch of a replica falls from {:g} alone to {:g} among {}: keep it, by a "
-                    "larger global "
-                    "batch, to see what more replicas can give",
+                    "larger global batch, to see what more replicas can give",
                     verdict.batch_alone, verdict.batch, verdict.replicas));
   }
   Section section;
@@ -361,20 +359,18 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
   if (!verdict.by_samples) {
     section.caveats.emplace_back(
-        "what a step trains on is not known, so steps are compared: true where a replica's batch "
-        "is "
+        "steps are compared, as their samples are not known; that is right if a replica's batch is "
         "the same alone");
   }
   section.notes.push_back(fmt::format(
-      "100 points are the time in which {} train on a sample; of these, one replica alone needs "
-      "its "
-      "efficiency. The sums, the latest rank, the shared node and a smaller batch lead from one to "
-      "the other, so they add up to the loss; all else costs one replica alone, too.",
+      "100 points are the time in which {} train on a sample. One replica alone needs a share of "
+      "it, the efficiency. The sums, the latest rank, the shared node and a smaller batch add up "
+      "to the rest, the loss; other causes cost one replica alone, too.",
       counted(verdict.replicas, "replica")));
-  section.caveats.push_back(fmt::format(
-      "Intervals are for all causes together, after {}; the hook's own code took {:.2f} % "
-      "of the time.",
-      counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
+  section.caveats.push_back(
+      fmt::format("Intervals are for all causes together, after {}; the hook's own code took "
+                  "{:.2f} % of the time.",
+                  counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
   document.sections.push_back(std::move(section));
   if (!verdict.tries.empty()) {
     document.sections.push_back(

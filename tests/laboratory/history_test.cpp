@@ -131,7 +131,7 @@ TEST(LaboratoryHistory, WiderNoiseIsNoShift) {
   expect_rare({.name = "noise 0.5 %, then 3 %",
                .noise = 0.005,
                .later_noise = 0.03,
-               .condition = "for normal noise that is similar"},
+               .condition = "that assume normal noise, similar"},
               {20, 90, 365}, studies(200), 400001);
 }
 
@@ -139,7 +139,7 @@ TEST(LaboratoryHistory, ResemblingNightsHaveNoShifts) {
   for (const double r : {0.5, 0.8}) {
     expect_rare({.name = "AR " + std::to_string(r),
                  .resemblance = r,
-                 .condition = "resemble their neighbours|taken for independent"},
+                 .condition = "resemble their neighbours|assumed to be independent"},
                 {8, 19, 20, 40, 59, 90, 365}, studies(200), r < 0.6 ? 500001 : 600001);
   }
 }

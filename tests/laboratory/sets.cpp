@@ -13,8 +13,8 @@ namespace {
 
 const std::function<Parts(double)> kLinear = communicating([](double n) { return 0.1 * (n - 1); });
 
-const char* const kApart = "these numbers cannot distinguish ";
-const char* const kBound = "cannot exceed";
+const char* const kApart = "the cause may be ";
+const char* const kBound = "the speed-up stays below";
 const char* const kPerReplica = "each added replica adds";
 
 void add_laws(std::vector<NamedSet>& all) {
@@ -131,7 +131,7 @@ void add_noise(std::vector<NamedSet>& all) {
                        [](const Place& place) {
                          return place.replicas == 2 && place.round == 3 ? 20.0 : 1.0;
                        })}),
-      {}, {"one of up to [2-9][0-9]\\.[0-9] points", "fastest by its mean"});
+      {}, {"may hide up to [2-9][0-9]\\.[0-9] points", "fastest by its mean"});
   add(all, "34 busy runs", "2 of 5 runs of 4 replicas are on a busy machine",
       changed({ideal_parts,
                {},
@@ -180,7 +180,7 @@ void add_order(std::vector<NamedSet>& all) {
     return place.replicas == 8 ? "node07" : "node01";
   };
   add(all, "18 a node of its own", "8 replicas ran on a slow node, the others on another",
-      made(bad_node), {"ran only on node07, no other row did"});
+      made(bad_node), {"no row but 8 replicas ran on node07"});
   const Made session{ideal_parts, {}, {.run = 0.005}};
   Made slower = session;
   slower.design.first_session = 2;

@@ -51,12 +51,11 @@ Json make_rows(const std::string& study, Base base) {
 
 TEST(Report, CassavaBestAgainstBest) {
   const std::string text = printed(reference("cassava-resnet50"), with(Base::best));
-  expect_parts(
-      text, {"cassava-resnet50, fixed-epochs scaling (published)",
-             "speed-up 1.69 / 2.26 / 2.63 for 2, 3, 4 replicas", "Karp-Flatt 0.181 / 0.165 / 0.174",
-             "these numbers cannot distinguish a fixed time per run",
-             "the published table leaves out the rate (148 to 396 samples/s)",
-             "562 s (mirrored, cpus-per-task 8)"});
+  expect_parts(text, {"cassava-resnet50, fixed-epochs scaling (published)",
+                      "speed-up 1.69 / 2.26 / 2.63 for 2, 3, 4 replicas",
+                      "Karp-Flatt 0.181 / 0.165 / 0.174", "the cause may be a fixed time per run",
+                      "the published table does not state the rate (148 to 396 samples/s)",
+                      "562 s (mirrored, cpus-per-task 8)"});
   expect_no_parts(text, {"±"});
 }
 

@@ -166,11 +166,11 @@ TEST(Covariates, RowsThatShareNothingAreNamed) {
     record["input"]["cold"] = place.gpus == 1;
   });
   expect_parts(warnings_of(records),
-               {"8 replicas ran only on node07, no other row did: what is due to it cannot be "
-                "distinguished from what is due to the row",
+               {"no row but 8 replicas ran on node07: its effect cannot be distinguished from that "
+                "of the row",
                 "the clock was 2400 MHz in 1 replica, 2 replicas, and 3000 MHz in the other rows: "
-                "what is due to it cannot be distinguished",
-                "1 replica ran only with a cold cache of data, no other row did"});
+                "its effect cannot be distinguished",
+                "no row but 1 replica ran with a cold cache of data: its effect"});
   const Causes causes = make_studies(canonical_content(records)).at(0).causes;
   EXPECT_TRUE(!causes.are_open && causes.are_named(0.01));
 }
@@ -179,7 +179,7 @@ TEST(Covariates, ASessionThatOneRowHadToItselfIsNamed) {
   const auto records = made_runs(no_effect, [](const PlaceOfRun& place, Json& record) {
     if (place.gpus == 8) record["session"] = "20261128";
   });
-  expect_parts(warnings_of(records), {"8 replicas ran only in session 20261128, no other row did"});
+  expect_parts(warnings_of(records), {"no row but 8 replicas ran in session 20261128: its effect"});
 }
 
 TEST(Covariates, NodesThatRowsShareInPartAreNotTheirOwn) {
@@ -264,8 +264,8 @@ TEST(Covariates, AnOrderThatIsAlwaysTheSameIsTheTimeOfDayWhereTimesDrift) {
   const Study drifting = script(0.005);
   expect_parts(
       join(drifting.warnings, "\n"),
-      {"rows ran in the same order each time, and times rise by 2.0 % from one to the "
-       "next: differences of rows up to that cannot be distinguished from the time of day"});
+      {"set \"order\": \"interleaved\", as rows ran in the same order each time and times rise by "
+       "2.0 % from one to the next: smaller differences may be the time of day"});
   EXPECT_TRUE(!drifting.causes.are_named(0.019) && drifting.causes.are_named(0.05));
   EXPECT_EQ(join(script(0).warnings, "\n"), "");
 }

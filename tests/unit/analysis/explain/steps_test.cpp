@@ -81,7 +81,7 @@ TEST(ExplainSteps, TotalsOfAllStepsExplainNoRateOfSome) {
   const PointExplanation& point = all.at(0).points.at(1);
   EXPECT_FALSE(point.lost);
   EXPECT_EQ(point.label, "");
-  expect_parts(point.because, {"which cost held it back is not known"});
+  expect_parts(point.because, {"its costs are not known"});
 }
 
 // Ranks without communication end their steps when they like, so no one waits for the slowest.

@@ -26,9 +26,10 @@ Study published_study(const std::vector<double>& factors) {
 }
 
 TEST(ImpliedSamples, ARowThatDoesNotAgreeIsNamed) {
-  EXPECT_EQ(implied_samples_line(published_study({1, 1.02, 0.75, 0.98})),
-            "time x rate of 4 replicas is 750000 samples, of the other 3 rows 980000 to 1.02 "
-            "million: these rows do not agree");
+  EXPECT_EQ(
+      implied_samples_line(published_study({1, 1.02, 0.75, 0.98})),
+      "check the published numbers: time x rate gives 750000 samples for 4 replicas, but 980000 "
+      "to 1.02 million for the other 3 rows");
   EXPECT_EQ(implied_samples_line(published_study({1, 1.09, 0.93, 0.98})), "");
   EXPECT_EQ(implied_samples_line(published_study({1, 0.5})), "") << "two rows: which is wrong?";
 }
@@ -40,8 +41,9 @@ TEST(ImpliedSamples, MeasuredRowsNeedNoSuchCheck) {
 TEST(ImpliedSamples, OfTheShippedTableThatDoesNot) {
   const auto folder = std::filesystem::path(PACELINE_SOURCE_DIR) / "results/reference";
   const Study study = make_studies(load_stores({folder / "jsc-clip-vit-l14"})).at(0);
-  expect_parts(implied_samples_line(study), {"of 16 GPUs is 2.34 million samples, of the other "
-                                             "4 rows 3.12 million to 3.17 million"});
+  expect_parts(implied_samples_line(study),
+               {"gives 2.34 million samples for 16 GPUs, but 3.12 million to "
+                "3.17 million for the other 4 rows"});
 }
 
 // A program of one and two replicas, whose rate is so many times its samples over its seconds.
@@ -58,8 +60,9 @@ std::string rate_line(double factor, const std::function<void(Json&)>& change = 
 }
 
 TEST(RateOffTime, AFactorThatNothingExplainsIsNamed) {
-  EXPECT_TRUE(rate_line(4).starts_with(
-      "the rate of 1 replica is 4.00 times its samples / fit seconds, of 2 replicas is 4.00 times"))
+  EXPECT_TRUE(
+      rate_line(4).starts_with("check rate, samples and seconds: the rate of 1 replica is 4.00 "
+                               "times its samples / fit seconds, of 2 replicas is 4.00 times"))
       << rate_line(4);
   EXPECT_EQ(rate_line(1.4), "") << "a rate may leave out warm-up";
   EXPECT_EQ(rate_line(0.7), "");

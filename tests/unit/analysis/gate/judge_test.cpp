@@ -181,7 +181,7 @@ TEST(Gate, RunsThatAreLeftOutAreNoFailures) {
   const Judgement judgement = judge(baseline, current, {});
   EXPECT_EQ(judgement.verdict(), Verdict::undecided);
   EXPECT_EQ(judgement.checks.at(0).reason,
-            "no run of it on the current side counts: 5 left out (resumed, throttled, traced or "
+            "no run of the current side counts: 5 left out (resumed, throttled, traced or "
             "skipped), 3 did not end well: signal 15");
 }
 
@@ -292,7 +292,7 @@ TEST(Gate, SecondsAreNotComparedWithSecondsASample) {
   rated.subjects[0].rated = rated.subjects[0].samples[Quantity::time];
   const auto check = [&] { return judge(timed, rated, {}).checks.at(0); };
   EXPECT_EQ(check().verdict, Verdict::undecided);
-  EXPECT_EQ(check().reason, "not all runs of both sides have fit seconds, nor all a rate");
+  EXPECT_EQ(check().reason, "neither fit seconds nor a rate is in all runs of both sides");
   EXPECT_FALSE(check().change);
   timed.subjects[0].rated = {{4e-5, "a", 1}, {4.01e-5, "a", 2}, {3.99e-5, "a", 3}};
   EXPECT_EQ(check().verdict, Verdict::regression);

@@ -19,8 +19,8 @@ TEST(GateLeftAside, AMachineThatWasBusyOnOneSideDecidesNothing) {
     ASSERT_EQ(judgement.warnings.size(), 2U);
     expect_parts(judgement.warnings[0], {"busy in 3 of 3 runs of the new, e.g. 18 %"});
     EXPECT_EQ(judgement.checks[0].reason,
-              "others kept the CPUs busy in 3 of 3 runs of the new side only: its own processes or "
-              "threads?");
+              "other processes kept the CPUs busy in 3 of 3 runs of the new side only: are they "
+              "its own?");
     EXPECT_TRUE(judgement.checks[0].change);
   }
   Side before = quiet_before;
@@ -59,7 +59,7 @@ TEST(GateLeftAside, QuietRunsAreComparedWhereThereAreEnough) {
     EXPECT_EQ(judgement.checks[0].current_runs, 5U);
     EXPECT_EQ(judgement.checks[0].busy_left_aside, 4U) << "with those of the other side";
     EXPECT_TRUE(has_note(judgement,
-                         "gpus=2: 2 of 7 rounds left aside, in which others kept the CPUs busy"));
+                         "gpus=2: 2 of 7 rounds left aside: other processes kept the CPUs busy"));
   }
 }
 
@@ -73,8 +73,8 @@ TEST(GateLeftAside, BusinessOfOneSideOfManyRoundsIsReported) {
   EXPECT_EQ(judgement.verdict(), Verdict::undecided);
   EXPECT_FALSE(judgement.checks[0].more_rounds_help);
   EXPECT_EQ(judgement.warnings.back(),
-            "gpus=2: others kept the CPUs busy in 7 of 10 runs of the new side only: its own "
-            "processes or threads?");
+            "gpus=2: other processes kept the CPUs busy in 7 of 10 runs of the new side only: are "
+            "they its own?");
 }
 
 TEST(GateLeftAside, ARunThatStandsOutHidesNothing) {
@@ -116,13 +116,13 @@ TEST(GateLeftAside, ABuildThatHangsNowAndThenDoesNotPass) {
   EXPECT_EQ(old_hung.verdict(), Verdict::pass);
   EXPECT_TRUE(has_note(old_hung,
                        "gpus=2: 1 of 5 runs of the old side took 2.00 times as long, none of the "
-                       "new; left aside, with them the mean changes by -16.7 %"));
+                       "new; left aside (with them the mean changes by -16.7 %)"));
   const Judgement both = judge_old_and_new(rounds_of(12, {3}), rounds_of(12, {8}));
   EXPECT_EQ(both.verdict(), Verdict::pass);
   EXPECT_TRUE(
       has_note(both,
-               "gpus=2: 1 of 12 runs of the new side took 2.00 times as long, 1 of the old "
-               "took 2.00 times as long; left aside, with them the mean changes by +0.0 %"));
+               "gpus=2: 1 of 12 runs of the new side took 2.00 times as long, 1 of the old took "
+               "2.00 times as long; left aside (with them the mean changes by +0.0 %)"));
 }
 
 TEST(GateLeftAside, SignificantlyMoreRunsThatHangAreARegression) {
@@ -145,7 +145,7 @@ TEST(GateLeftAside, FreshRunsDoNotForgetThatOneHung) {
   EXPECT_EQ(first.verdict(), Verdict::undecided);
   expect_parts(first.checks[0].reason,
                {"in the first runs, 1 of 5 runs of the new side took 2.00 times as long",
-                "of first and fresh ones together, the mean is slower by 10.0 %"});
+                "; over first and fresh ones the mean is slower by 10.0 %"});
   Judgement once = judge_old_and_new(rounds_of(20, {}), rounds_of(20, {3}, 1.6));
   settle(once, judge_old_and_new(rounds_of(20, {}), rounds_of(20, {})));
   EXPECT_EQ(once.verdict(), Verdict::pass) << "1 of 40 by 60 % is 1.5 %";

@@ -86,7 +86,7 @@ TEST(GateRender, AScreenFoldsWhatMattersLeastOfManyRows) {
     judgement.checks.push_back(check);
   }
   const std::string text = to_text(gate_document(judgement, {}), {.width = 1000});
-  expect_parts(text, {"of 30 rows, 20 are here", "\ngpus=30  time", "\ngpus=29 ",
+  expect_parts(text, {"20 of 30 rows: regressions, ", "\ngpus=30  time", "\ngpus=29 ",
                       "in all rows: mnist-cnn, backend=mpi", "undecided: all 14: "});
   std::size_t rows = 0;
   for (std::size_t at = 0; (at = text.find("\ngpus=", at)) != text.npos; ++at) ++rows;
@@ -113,14 +113,14 @@ TEST(GateRender, WarningsComeFirst) {
 TEST(GateRender, IntervalsAreOfTheEvidenceThatThereIs) {
   Judgement judgement = mixed();
   expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
-               {"of each check by itself, over rounds that both sides have, taken as "
-                "independent (where they resemble their neighbours, equal builds may be red more "
-                "often than 5 %: --until-decided allows for that); p: two-sided"});
+               {"of each check alone, over rounds that both sides have, taken as independent "
+                "(use --until-decided where they resemble their neighbours: equal builds may be "
+                "red more often than 5 %); p: two-sided"});
   judgement.red_if_resembling = 0.12;
   expect_parts(
       to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
-      {"with a correlation of 0.5, equal builds that vary as these are red in 12 % of such "
-       "gates: --until-decided allows for that"});
+      {"neighbours: with a correlation of 0.5, equal builds that vary as these are red in 12 % "
+       "of such gates)"});
   for (std::size_t i : {1, 2}) judgement.checks[i].evidence = Replication::runs;
   judgement.checks[0].evidence = Replication::sessions;
   expect_parts(to_text(gate_document(judgement, {}), {.details = true, .width = 1000}),
@@ -207,7 +207,7 @@ TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {
   expect_parts(to_text(gate_document(judgement, {}), {.width = 400}),
                {"1 passed (1 certainly worse, below the threshold), 0 undecided",
                 "pass: time of mnist-cnn gpus=2,backend=<&\"|>: slower by 2.2 %",
-                "a point slower by 3.8 % is red in 95 % of such gates"});
+                "95 % of such gates find a point that is slower by 3.8 %"});
   expect_parts(to_markdown(gate_document(judgement, {})), {"- pass: time of"});
   expect_parts(gate_junit(judgement, {}), {"<system-out>slower by 2.2 %, beyond the noise"});
   expect_parts(gate_annotations(judgement), {"::notice title=paceline gate pass::time of"});

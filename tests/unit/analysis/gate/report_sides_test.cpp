@@ -78,7 +78,7 @@ TEST_F(Sides, TwoStudiesAreComparedAndNotPooled) {
     EXPECT_EQ(row["first_runs"], 3);
     EXPECT_EQ(row["second_sessions"], 1);
   }
-  EXPECT_TRUE(says(all[0], "not how sessions do")) << all[0];
+  EXPECT_TRUE(says(all[0], "it does not cover how sessions differ")) << all[0];
   EXPECT_TRUE(says(all[0], "of 2 points, none differs by more than runs of one session do"));
   for (const std::size_t side : {1, 2}) {
     EXPECT_EQ(all[side]["rows"][0]["runs"], 3) << "six would be pooled";
@@ -182,7 +182,7 @@ TEST_F(Sides, AWarningIsPrintedOnceWithItsStudy) {
     store.write(json["point"].get<std::string>(), json["repeat"].get<int>(), json, "");
   }
   const std::string printed = text({one, other}, {});
-  const std::string warning = "the machine was busy: 6 of 6 runs, e.g. make ran";
+  const std::string warning = "the machine was busy in 6 of 6 runs (e.g. make ran";
   const auto at = printed.find("Warning: " + other.string() + ": " + warning);
   ASSERT_NE(at, std::string::npos) << printed;
   EXPECT_EQ(printed.find(warning, printed.find(warning) + 1), std::string::npos) << printed;
@@ -193,7 +193,7 @@ TEST_F(Sides, PoolingIsAskedForAndNestsSessions) {
   ASSERT_EQ(pooled.size(), 1U);
   const Json& row = pooled[0]["rows"][1];
   EXPECT_EQ(row["runs"], 9);
-  EXPECT_TRUE(says(pooled[0], "sessions are pooled, up to 3 a row")) << pooled[0];
+  EXPECT_TRUE(says(pooled[0], "intervals cover how sessions differ, up to 3 a row")) << pooled[0];
   // Paired by sessions: of three log ratios one is smaller by log 1.02.
   const double alike = std::log(1.8) - (std::log(1.01) + std::log(0.99)) / 3;
   const double mean = alike - std::log(1.02) / 3, error = std::log(1.02) / 3;
@@ -205,11 +205,11 @@ TEST_F(Sides, PoolingIsAskedForAndNestsSessions) {
 }
 
 TEST_F(Sides, SeveralSessionsInOneStudyAreReported) {
-  EXPECT_TRUE(
-      says(tables({study("both", {"m", "t"}, 1)})[0], "sessions are pooled, up to 2 a row"));
+  EXPECT_TRUE(says(tables({study("both", {"m", "t"}, 1)})[0],
+                   "intervals cover how sessions differ, up to 2 a row"));
   const Json one = tables({study("one", {"m"}, 1)})[0];
-  EXPECT_FALSE(says(one, "sessions are pooled"));
-  EXPECT_TRUE(says(one, "intervals are of this session")) << one;
+  EXPECT_FALSE(says(one, "intervals cover how sessions differ"));
+  EXPECT_TRUE(says(one, "and do not cover how sessions differ")) << one;
 }
 
 TEST_F(Sides, RecordsOneByOneAreOneSide) {

@@ -120,7 +120,7 @@ TEST(GateSide, ARunThatANewBuildMadeAgainCountsOnce) {
   EXPECT_EQ(side.subjects.at(0).runs, 1U);
   EXPECT_EQ(side.builds.size(), 1U);
   EXPECT_EQ(side.notes.at(0),
-            "current: without 1 run of earlier builds, which --new-build made again");
+            "current: left out: 1 run of earlier builds, which --new-build made again");
   again["repeat"] = 2;
   EXPECT_EQ(stored_side({{"a", old}, {"a", again}}).subjects.at(0).runs, 2U);
 }

@@ -93,7 +93,7 @@ TEST(History, ReportsWhichPointsAShiftTouches) {
   const History history = load_history(nightly({.from_gpus = 4}), only(HistoryMetric::time));
   ASSERT_EQ(history.studies[0].events.size(), 1U);
   EXPECT_EQ(history.studies[0].events[0].touches, "1 of 3 points, all those of 4 replicas or more");
-  expect_parts(history_text(history), {"no software that the records state changed with it"});
+  expect_parts(history_text(history), {"no recorded software changed with it"});
 }
 
 TEST(History, NamesAHostThatSeparatesTheLevels) {
@@ -158,7 +158,7 @@ TEST(History, ASeriesWithoutAShiftHasOneLevel) {
 
 TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
   expect_parts(history_text(load_history(nightly({.factor = 1}), only(HistoryMetric::time))),
-               {"time: no level shift in 3 series, and 40 sessions would have shown one of"});
+               {"time: no level shift in 3 series; 40 sessions would have shown one of"});
   const History few = load_history(nightly({.factor = 1}, 19), only(HistoryMetric::time));
   expect_no_parts(history_text(few), {"too few sessions"});
   const Json series = Json::parse(to_json_text(history_document(few)))["history"][0]["series"][0];
@@ -174,7 +174,7 @@ TEST(History, FewNoisySessionsShowOnlyMultiples) {
     records[i]["timing"]["fit_seconds"] = seconds * (i / 9 % 2 == 0 ? 1 : 3);
   }
   expect_parts(history_text(load_history(records, only(HistoryMetric::time))),
-               {"but 8 sessions would have shown only one\n    of a factor of "});
+               {"; 8 sessions would have shown only one of a\n    factor of "});
 }
 
 TEST(History, SessionsInARowThatAreOutlyingAreReportedTogether) {

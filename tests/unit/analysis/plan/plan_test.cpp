@@ -253,7 +253,7 @@ TEST(Noise, RunsThatANewBuildMadeAgainAreLeftOut) {
   }
   const Noise noise = estimate_noise(canonical_content(records));
   EXPECT_EQ(noise.notes.at(0),
-            "pilot: without 4 runs of earlier builds, which --new-build made again");
+            "pilot: left out: 4 runs of earlier builds, which --new-build made again");
   EXPECT_LT(*noise.level("run").sd, 0.01);
 }
 
@@ -279,7 +279,7 @@ TEST(Noise, WhatRecordsCannotDistinguishIsReported) {
   EXPECT_EQ(one_session.level("session").remark, "one session");
   const Noise one_point = estimate_noise(make_pilot({.points = 1}));
   EXPECT_FALSE(one_point.level("round").sd);
-  expect_parts(one_point.level("run").remark, {"share no rounds"});
+  expect_parts(one_point.level("run").remark, {"points share none"});
   EXPECT_NEAR(*one_point.level("run").sd, std::hypot(0.01, 0.02), 0.005);
   const Noise nodes = estimate_noise(make_pilot({.node = 0.03, .nodes = 4}));
   ASSERT_TRUE(nodes.level("node").sd);
@@ -308,8 +308,8 @@ TEST(Noise, RunsThatStandOutAreCounted) {
   request.workload = "mnist-cnn";
   for (const auto& [name, point] : noise.points) request.points.push_back(name);
   expect_parts(to_text(design_document(make_design(request, noise)), {.width = 1000}),
-               {"1 of 25 runs of the pilot stand out of the others; planned with 3 % of the runs",
-                "if 12 % do, as many as the pilot leaves open (80 %), it takes "});
+               {"outliers: 1 of 25 runs of the pilot; planned with 3 % of runs",
+                "with 12 %, the upper bound of the pilot (80 %), it takes "});
   // A short pilot without any does not forbid the gate that would find it.
   const Noise short_pilot = estimate_noise(
       make_pilot({.points = 1, .rounds = 8, .sessions = 1, .run = 0.008, .round = 0}));
@@ -340,7 +340,7 @@ TEST(Design, ReportsWhatTheGateSeesAndNeeds) {
   expect_parts(to_text(design_document(design), {.width = 1000}),
                {"gate --ab --rounds 5 --threshold 2.5% cannot see 3 %: it sees ",
                 "--threshold 1.5% --rounds ", "core-hours unknown", "stored sessions: not planned",
-                "assumed: times vary as stated and no run stands out",
+                "assumed: times vary as stated, without outliers",
                 "if 5 % of runs take far longer, the power of these rounds is "});
   EXPECT_EQ(Json::parse(to_json_text(design_document(design)))["needed"]["rounds"], design.rounds);
   request.detect = 0.2;

@@ -150,7 +150,7 @@ TEST(Prediction, WhatWasRunStaysAsItIs) {
   const Prediction one = predicted(records, {2, 8}).at(0);
   ASSERT_EQ(one.sizes.size(), 4U);
   EXPECT_FALSE(one.sizes[1].is_predicted);
-  EXPECT_EQ(one.notes, std::vector<std::string>{"2 was not predicted: it is there already"});
+  EXPECT_EQ(one.notes, std::vector<std::string>{"size 2 is not predicted: the records have it"});
   for (Json& record : records) record["kind"] = "published";
   const Section section = prediction_document({predicted(records, {8}).at(0)}).sections.at(0);
   EXPECT_EQ(cell(section, 0, "kind").text, "published");
@@ -161,7 +161,7 @@ TEST(Prediction, TwoSizesAreDistinguishedFromMore) {
   const Prediction one = predicted(make_study(Scaling::weak, {1, 2}), {4}).at(0);
   EXPECT_EQ(one.predictor().held_out->fitted, std::vector<int>{1});
   ASSERT_FALSE(one.predictor().notes.empty());
-  expect_parts(one.predictor().notes[0], {"no law can be distinguished from another"});
+  expect_parts(one.predictor().notes[0], {"measure a third size: two do not distinguish laws"});
 }
 
 TEST(Prediction, WhatCannotBePredictedReportsWhy) {
@@ -172,10 +172,10 @@ TEST(Prediction, WhatCannotBePredictedReportsWhy) {
   expect_error(ErrorKind::input,
                {"s/gpus=4: the folder cannot be read: nothing can be predicted: "},
                [&] { predict(content, options); });
-  expect_error(ErrorKind::input, {"one size was measured: a law needs two"},
+  expect_error(ErrorKind::input, {"a law needs two measured sizes"},
                [] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); });
   const std::vector<Json> weak = make_study(Scaling::weak, {1, 2, 4});
-  expect_error(ErrorKind::input, {"they know sizes only"},
+  expect_error(ErrorKind::input, {"they know only sizes"},
                [&] { predicted(weak, {8}, "links=2x"); });
   PredictOptions laws;
   laws.gpus = {8};
@@ -256,7 +256,7 @@ TEST(Prediction, TheIntervalReachesToALimitThatNoSizeShows) {
   EXPECT_LE(between.low, of_8 * 6 / 8);
   EXPECT_GE(between.high, one.sizes[2].value.value * 6 / 4);
   expect_parts(to_text(prediction_document({one})),
-               {"if no limit begins beyond 8 replicas", "reach to no gain beyond 8"});
+               {"reach to no gain beyond 8 replicas", "a limit begins there; without one: "});
 }
 
 TEST(Prediction, NoIntervalBeyondALinkThatWasNeverMeasured) {
@@ -269,8 +269,9 @@ TEST(Prediction, NoIntervalBeyondALinkThatWasNeverMeasured) {
   EXPECT_TRUE(row["samples_per_second"].is_number());
   EXPECT_TRUE(row["samples_per_second_low"].is_null());
   EXPECT_TRUE(row["laws_samples_per_second_low"].is_null());
-  expect_parts(to_text(document), {"no ± for 16, 32 replicas: no measured size crosses a node; "
-                                   "measure one that does"});
+  expect_parts(
+      to_text(document),
+      {"measure a size that crosses a node: no measured one does, so 16, 32 replicas have no ±"});
 }
 
 // Two layouts of one size are no series: the sizes of each number of nodes are.

@@ -63,12 +63,11 @@ TEST(SettingAsBase, IsNamedWhereNoRowHasABase) {
   const auto notes = [](const std::vector<Json>& records) {
     return join(MadeRow(records, Base::matched).section.notes, "\n");
   };
-  expect_parts(notes(tuned({2})),
-               {"there is none; to compare with bucket_mb=1: --base bucket_mb=1"});
-  expect_no_parts(notes(tuned({1, 2})), {"to compare with"});
+  expect_parts(notes(tuned({2})), {"there is none; use --base bucket_mb=1"});
+  expect_no_parts(notes(tuned({1, 2})), {"; use --base "});
   const std::string lone = notes({sample_record({.gpus = 2})});
   expect_parts(lone, {"there is none"});
-  expect_no_parts(lone, {"to compare with"});
+  expect_no_parts(lone, {"; use --base "});
 }
 
 TEST(SettingAsBase, EachSizeHasItsOwn) {
@@ -318,7 +317,7 @@ TEST(MissingBase, ABaseThatMissedItsGoalIsNotCalledMissing) {
             "no speed-up for 2 replicas (mpi): the base did not reach its goal in 1 of 5 runs\n");
   const MadeRow made(records, Base::matched);
   EXPECT_TRUE(std::ranges::any_of(made.section.notes, [](const std::string& note) {
-    return note.starts_with("fit seconds end with the last epoch, or before it");
+    return note.starts_with("fit seconds end with the last epoch, or earlier");
   }));
 }
 

@@ -92,8 +92,8 @@ TEST(Contrast, RowsWithoutACommonSessionAreNotJudged) {
   const auto rule = std::ranges::find(broken, 7, &BrokenRule::rule);
   ASSERT_NE(rule, broken.end());
   EXPECT_EQ(format_sentence(*rule),
-            "rule 7: 1 speed-up of too few runs in a common session: not judged against noise; run "
-            "the row and its base in one session");
+            "rule 7: 1 speed-up cannot be judged against noise (too few runs in a common session); "
+            "run the row and its base in one session");
 }
 
 // Of each machine in a session of its own: no ratio crosses them.
@@ -104,7 +104,7 @@ TEST(Contrast, SessionsThatNoRatioCrossesAreInNone) {
     if (json["session"] == "s2") json["provenance"]["cpu_model"] = "Another";
   }
   const std::string notes = notes_text(Compared(records).section());
-  EXPECT_TRUE(contains(notes, "rows are of 2 sessions, one each")) << notes;
+  EXPECT_TRUE(contains(notes, "each is of one of 2 sessions")) << notes;
   EXPECT_FALSE(contains(notes, "within sessions")) << notes;
 }
 

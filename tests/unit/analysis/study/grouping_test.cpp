@@ -244,8 +244,8 @@ TEST(Grouping, FailedAndPlannedPointsStandInTheirTable) {
   expect_no_parts(read_notes(studies[0]), {"out of memory at 128"});
   // Without a table they are told once, with the first.
   for (const char* reported : {"out of memory at 512",
-                               "1 planned point is without a table, as no run of "
-                               "their like completed: mnist-cnn, batch_per_replica 512"}) {
+                               "1 planned point is without a table, as no such run completed: "
+                               "mnist-cnn, batch_per_replica 512"}) {
     expect_parts(read_notes(studies[0]), {reported});
     expect_no_parts(read_notes(studies[1]), {reported});
   }

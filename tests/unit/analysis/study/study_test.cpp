@@ -196,7 +196,7 @@ TEST(Study, ARunThatANewBuildMadeAgainCountsOnce) {
   records.push_back(again);
   const Study study = only_study(records);
   EXPECT_EQ(study.rows[0].runs.size(), 3U);
-  EXPECT_TRUE(any_note(study, "without 1 run of earlier builds"));
+  EXPECT_TRUE(any_note(study, "left out: 1 run of earlier builds"));
   const auto all = make_studies(canonical_content(records), {}, {}, Pooling::by_sessions,
                                 EvidencePolicy::history());
   EXPECT_EQ(all.at(0).rows[0].runs.size(), 4U);
@@ -268,7 +268,7 @@ TEST(Comparison, MatchedWantsTheSameBackendAndCpus) {
   comparison = compare(study, Base::matched);
   EXPECT_DOUBLE_EQ(comparison.speed_ups[0]->ratio.estimate.value, 1.5);
   expect_parts(comparison.notes.back(),
-               {"no runs of one replica by mirrored: the base is that of backend self"});
+               {"no run of one replica by mirrored: the base is that of backend self"});
 
   comparison = compare(study, Base::best);
   for (std::size_t i = 0; i < study.rows.size(); ++i) {

@@ -81,7 +81,7 @@ TEST(Units, RatesOfStepsAreOfWhatAStepHolds) {
   };
   EXPECT_NEAR(cell(Json::object(), "speed_up"), 98. / 99, 1e-9);
   expect_parts(join(studies(Json::object()).at(0).notes, "\n"),
-               {"how much a step holds is not stated", "batch_per_replica"});
+               {"rates are in steps, and speed-ups would be higher", "state batch_per_replica"});
   const Json batches = {{"batch_per_replica", 32}};
   EXPECT_NEAR(cell(batches, "speed_up"), 2 * 98. / 99, 1e-9);
   EXPECT_NEAR(cell(batches, "samples_per_second"), 98 * 64, 1e-9);
@@ -107,7 +107,7 @@ TEST(Units, UnequalWorkOfOneSizeIsComparedByRate) {
   const std::string text = to_text({.sections = {section}}, {.details = true});
   expect_parts(text, {"2.00", "4.00"});
   for (const Statement& finding : section.findings) {
-    expect_no_parts(finding.text, {"do not agree"});
+    expect_no_parts(finding.text, {"time x rate"});
   }
 }
 

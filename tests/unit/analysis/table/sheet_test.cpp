@@ -88,7 +88,7 @@ TEST(Sheet, OneRunOfEachSizeDecidesNothing) {
   EXPECT_EQ(made.json["chosen"]["gpus"], 1);
   EXPECT_TRUE(made.says("the base: no larger size")) << made.text;
   EXPECT_TRUE(made.says(", fewer than 3 runs")) << made.text;
-  EXPECT_TRUE(made.says("the largest by the means alone, which decide nothing: 4 replicas (80."))
+  EXPECT_TRUE(made.says("the largest by the means alone, which do not decide: 4 replicas (80."))
       << made.text;
   EXPECT_TRUE(made.says("run more repeats")) << made.text;
 }
@@ -226,10 +226,10 @@ TEST(Sheet, SaysOfItsRowsWhatTheReportSays) {
   const Made made(records);
   EXPECT_EQ(made.json["chosen"]["gpus"], 4);
   for (const char* part :
-       {"4 replicas ran only on node9, no other row did", "4 replicas: 4 of 6 runs completed",
-        "ended without a result, and their hours are in no figure here: 4 replicas (2 attempts)",
-        "2 of 6 attempts there ended without a result: if those take as long as the others, a run "
-        "with one costs 1.50 times these hours"}) {
+       {"no row but 4 replicas ran on node9", "4 replicas: 4 of 6 runs completed",
+        "hours of attempts without a result are not counted: 4 replicas (2 attempts)",
+        "2 of 6 attempts there ended without a result: if those take as long as others, plan 1.50 "
+        "times these hours for a run"}) {
     EXPECT_TRUE(made.says(part)) << part << " in\n" << made.text;
   }
 }
