@@ -284,10 +284,9 @@ Document prediction_document(const std::vector<Prediction>& predictions,
                              const std::vector<std::string>& notes) {
   std::set<std::string> studies;
   for (const Prediction& each : predictions) studies.merge(std::set(each.studies));
-  Document document{.name = "prediction",
-                    .title = "Prediction" + of_studies(studies),
-                    .is_brief = true,
-                    .list = "tables"};
+  Document document{.name = "prediction", .title = "Prediction" + of_studies(studies)};
+  document.is_brief = true;
+  document.list = "tables";
   for (const Prediction& prediction : predictions) {
     Section& section = document.sections.emplace_back();
     section.title = prediction.title;
