@@ -108,7 +108,7 @@ void add_own(const Covariate& covariate, const std::vector<CovariateRow>& rows,
     if (k == most) continue;
     ValueSet where;
     for (const std::size_t i : groups[k]) where.insert(values[i].begin(), values[i].end());
-    found.sentences.push_back(fmt::format("no row but {} ran {} {}: {}{}",
+    found.sentences.push_back(fmt::format("{} ran only {} {}, no other row did: {}{}",
                                           row_names_text(rows, groups[k]), covariate.where,
                                           join_first(kMostNamedRows, {where.begin(), where.end()}),
                                           kCannot, groups[k].size() == 1 ? "" : "s"));

@@ -153,7 +153,7 @@ class SeriesPrediction {
       return result;
     }
     if (costs_.size() < 2) {
-      result.why_not = "a law needs two measured sizes";
+      result.why_not = "one size was measured: a law needs two";
       return result;
     }
     const double off = *held_out_error(costs_, study_.scaling);  // of the cost

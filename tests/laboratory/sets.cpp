@@ -180,7 +180,7 @@ void add_order(std::vector<NamedSet>& all) {
     return place.replicas == 8 ? "node07" : "node01";
   };
   add(all, "18 a node of its own", "8 replicas ran on a slow node, the others on another",
-      made(bad_node), {"no row but 8 replicas ran on node07"});
+      made(bad_node), {"ran only on node07, no other row did"});
   const Made session{ideal_parts, {}, {.run = 0.005}};
   Made slower = session;
   slower.design.first_session = 2;

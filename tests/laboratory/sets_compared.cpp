@@ -186,7 +186,7 @@ void add_controls(std::vector<NamedSet>& all) {
   };
   add(all, "62 control: nodes, clocks and sessions", "they differ, and change nothing",
       made(healthy), {"communication"},
-      {"node0[1-4].*(times as long|slower|faster)|no row but .* ran on", "MHz|clock", kOrder,
+      {"node0[1-4].*(times as long|slower|faster)|ran only on", "MHz|clock", kOrder,
        "trained as well|lower accuracy", "^twice: ", "^rounds_trend: "});
   add(all, "63 control: a fixed order", "nothing drifts; 8 replicas communicate",
       made(losing(0.02, {.order = Order::fixed})), {"communication"}, {"^rounds_trend: "});

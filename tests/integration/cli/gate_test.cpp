@@ -114,7 +114,7 @@ TEST_F(CliGate, GoesOnWithWhatIsUndecided) {
   EXPECT_TRUE(std::filesystem::exists(folder() / "slower/first/new/gpus=1/4.1.json"));
   const Ran ended = paceline("gate --ab ./old ./new spec.json --max-rounds 3");
   EXPECT_EQ(ended.code, 2) << ended.out;
-  expect_parts(ended.out, {"after 3 rounds"});
+  expect_parts(ended.out, {"regressions, after 3"});
   expect_refused("gate --ab ./old ./new spec.json --rounds 3 --max-rounds 4", 64, {"--rounds"});
   expect_refused("gate --aa spec.json --max-rounds 4", 64, {"--max-rounds", "--until-decided"});
   expect_refused("gate --ab ./old ./new spec.json --until-decided --rounds 4", 64, {"--rounds"});
@@ -127,7 +127,7 @@ TEST_F(CliGate, StoredSessionsAreUndecidedUntilRunsAreFresh) {
   const std::string stored = "gate --baseline monday/first/old --current tuesday/first/old";
   const Ran undecided = paceline(stored);
   EXPECT_EQ(undecided.code, 2);
-  expect_parts(undecided.out, {"the baseline has 1 of them: 3 decide"});
+  expect_parts(undecided.out, {"the sides share no session, and the baseline has 1"});
   const auto confirmed =
       json(stored + " --rerun ./old --current-binary ./new --rounds 3 --only time", 1);
   EXPECT_EQ(confirmed["confirmed"], true);

@@ -166,11 +166,11 @@ TEST(Covariates, RowsThatShareNothingAreNamed) {
     record["input"]["cold"] = place.gpus == 1;
   });
   expect_parts(warnings_of(records),
-               {"no row but 8 replicas ran on node07: its effect cannot be distinguished from that "
-                "of the row",
+               {"8 replicas ran only on node07, no other row did: its effect cannot be "
+                "distinguished from that of the row",
                 "the clock was 2400 MHz in 1 replica, 2 replicas, and 3000 MHz in the other rows: "
                 "its effect cannot be distinguished",
-                "no row but 1 replica ran with a cold cache of data: its effect"});
+                "1 replica ran only with a cold cache of data, no other row did: its effect"});
   const Causes causes = make_studies(canonical_content(records)).at(0).causes;
   EXPECT_TRUE(!causes.are_open && causes.are_named(0.01));
 }
@@ -179,7 +179,8 @@ TEST(Covariates, ASessionThatOneRowHadToItselfIsNamed) {
   const auto records = made_runs(no_effect, [](const PlaceOfRun& place, Json& record) {
     if (place.gpus == 8) record["session"] = "20261128";
   });
-  expect_parts(warnings_of(records), {"no row but 8 replicas ran in session 20261128: its effect"});
+  expect_parts(warnings_of(records),
+               {"8 replicas ran only in session 20261128, no other row did: its effect"});
 }
 
 TEST(Covariates, NodesThatRowsShareInPartAreNotTheirOwn) {

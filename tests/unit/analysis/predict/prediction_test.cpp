@@ -172,7 +172,7 @@ TEST(Prediction, WhatCannotBePredictedReportsWhy) {
   expect_error(ErrorKind::input,
                {"s/gpus=4: the folder cannot be read: nothing can be predicted: "},
                [&] { predict(content, options); });
-  expect_error(ErrorKind::input, {"a law needs two measured sizes"},
+  expect_error(ErrorKind::input, {"one size was measured: a law needs two"},
                [] { predicted(make_study(Scaling::fixed_epochs, {2}), {4}); });
   const std::vector<Json> weak = make_study(Scaling::weak, {1, 2, 4});
   expect_error(ErrorKind::input, {"they know only sizes"},

@@ -226,7 +226,7 @@ TEST(Sheet, SaysOfItsRowsWhatTheReportSays) {
   const Made made(records);
   EXPECT_EQ(made.json["chosen"]["gpus"], 4);
   for (const char* part :
-       {"no row but 4 replicas ran on node9", "4 replicas: 4 of 6 runs completed",
+       {"4 replicas ran only on node9, no other row did", "4 replicas: 4 of 6 runs completed",
         "hours of attempts without a result are not counted: 4 replicas (2 attempts)",
         "2 of 6 attempts there ended without a result: if those take as long as others, plan 1.50 "
         "times these hours for a run"}) {
