@@ -77,8 +77,7 @@ function(paceline_install_bundle)
   install(FILES ${PROJECT_BINARY_DIR}/gpu-tests.tsv ${PROJECT_BINARY_DIR}/generated/names.json
     DESTINATION ${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/data/mnist DESTINATION ${share}/data ${here})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/sweeps/ DESTINATION ${share}/sweeps ${here}
-    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.json" PATTERN "torch_*.py" PATTERN tuned)
+  paceline_install_sweeps(${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference DESTINATION ${share}/results ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/choices DESTINATION ${share}/results ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})

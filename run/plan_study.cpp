@@ -29,18 +29,23 @@ bool engine_is_here() {
 
 namespace {
 
-// Whether its first command starts with a path to nothing. A shell's text may start with anything:
-// only a plain path is looked for.
-void report_absent_program(const UserProgram& program) {
-  const std::string& first = (program.setup.empty() ? program.command : program.setup).front();
-  const std::string word = program.shell ? split(trim(first), ' ').front() : first;
-  if (word.find('/') == std::string::npos ||
-      word.find_first_of("{$`'\"\\*?[~=;&|<>()") != std::string::npos ||
-      path_exists(fs::path(program.directory) / word)) {
-    return;
+// A path that starts its first command, and scripts among the words of that, which are not there. A
+// shell's text may do anything: it is read up to its first word that is not plain.
+void report_absent_files(const UserProgram& program) {
+  static const std::set<std::string> scripts = {".R", ".jl", ".lua", ".pl", ".py", ".sh"};
+  std::vector<std::string> words = program.setup.empty() ? program.command : program.setup;
+  if (program.shell) words = split(trim(words.front()), ' ');
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool plain = word.find_first_of("{$`'\"\\*?[~=;&|<>()") == std::string::npos;
+    if (!plain && program.shell) return;
+    const bool starts = i == 0 && word.find('/') != std::string::npos;
+    const bool is_script = !word.starts_with('-') && scripts.contains(fs::path(word).extension());
+    if (!plain || !(starts || is_script) || path_exists(fs::path(program.directory) / word))
+      continue;
+    print_note("not here: {}, which program {} starts in {}; check its path\n", word, program.name,
+               program.directory);
   }
-  print_note("not here: {}, which program {} starts in {}; check its path\n", word, program.name,
-             program.directory);
 }
 
 }  // namespace
@@ -59,7 +64,7 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
   };
   for (const UserProgram& program : plan.spec.programs) {
     check_results(program);
-    if (absent == AbsentData::unlike_any) report_absent_program(program);
+    if (absent == AbsentData::unlike_any) report_absent_files(program);
   }
   RunResolver resolver(plan.spec.workload,
                        absent == AbsentData::refused ? std::function<void(const Error&)>() : warn,

@@ -29,16 +29,17 @@ class PacelineScaling(rfm.RunOnlyRegressionTest):
     def place(self):
         self.num_tasks = self.replicas
         self.num_cpus_per_task = self.cpus_per_replica
-        if self.device != "cpu":
-            self.num_gpus_per_node = self.replicas
+        if self.device != "cpu":  # as many on a node as its partition's "devices" say; without them, all on one
+            there = [each.num_devices for each in self.current_partition.devices if each.type == "gpu"]
+            self.num_gpus_per_node = self.num_tasks_per_node = min([self.replicas, *there])
         self.executable_opts = [
             "train", self.workload, f"--gpus={self.replicas}", f"--cpus-per-replica={self.cpus_per_replica}",
             f"--device={self.device}", f"--backend={self.backend}", "--input=synthetic", f"--steps={self.steps}",
             "--evaluate=none", "--quiet", "--record=record.json",
         ]
-        if self.current_partition.launcher_type.registered_name == "local":
-            return  # it starts its ranks itself
-        self.job.launcher.options += ["--mpi=pmix"]
+        # Only Slurm's launcher is asked for PMIx; "local" starts one process, which starts its ranks itself.
+        if self.current_partition.launcher_type.registered_name.startswith("srun"):
+            self.job.launcher.options += ["--mpi=pmix"]
 
     @sanity_function
     def completed(self):

@@ -71,7 +71,7 @@ shards() {
   for shard in "${!pids[@]}"; do
     wait "${pids[$shard]}"
     case $? in
-      0) good+=("$records/logs/$name-$shard.log") ;;
+      0 | 77) good+=("$records/logs/$name-$shard.log") ;;
       *) status=$? bad+=("$records/logs/$name-$shard.log") ;;
     esac
     if [ -s "$work/$name-$shard.json" ]; then reports+=("$work/$name-$shard.json"); fi

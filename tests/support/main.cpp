@@ -1,10 +1,14 @@
-// Runs the tests of the files that are named, or all: `test_unit_results record store`.
+// Runs the tests of the files that are named, or all: `test_unit_results record store`. Ends with
+// 77 if it skipped all that it was to run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace {
+
+constexpr int kSkipped = 77;  // SKIP_RETURN_CODE of cmake/PacelineTargets.cmake
 
 // What gtest's filter calls the tests of `noun`_test.cpp; empty if there are none.
 std::string list_tests(const std::string& noun) {
@@ -36,5 +40,12 @@ int main(int count, char** words) {
     filter += tests;
   }
   if (!filter.empty()) GTEST_FLAG_SET(filter, filter);
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  if (all.test_to_run_count() == 0 && std::getenv("GTEST_TOTAL_SHARDS") == nullptr) {
+    fmt::print(stderr, "{}: no test has a name of {}\n", words[0], GTEST_FLAG_GET(filter));
+    return 64;
+  }
+  const int skipped = all.skipped_test_count();
+  return failed == 0 && skipped > 0 && skipped == all.test_to_run_count() ? kSkipped : failed;
 }

@@ -547,10 +547,15 @@ TEST_F(CliCommand, ADryRunNamesAnAbsentProgram) {
   const std::string absent = "not here: ./nothere.py, which program s starts";
   expect_parts(plan(R"j("command": ["./nothere.py"])j"), {absent});
   expect_parts(plan(R"j("command": ["sh"], "setup": ["./nothere.py"])j"), {absent});
+  expect_parts(plan(R"j("command": ["torchrun", "-n", "2", "./nothere.py"])j"), {absent});
+  EXPECT_TRUE(contains(plan(R"j("shell": true, "command": "python3 nothere.py | tee log")j"),
+                       "not here: nothere.py, which program s starts"));
   EXPECT_TRUE(
       contains(plan(R"j("shell": true, "command": "./nothere.py --fast | tee log")j"), absent));
   for (const char* keys :
-       {R"j("command": ["./there.sh"])j", R"j("command": ["sh", "./nothere.py"])j",
+       {R"j("command": ["./there.sh"])j", R"j("command": ["sh", "there.sh"])j",
+        R"j("command": ["sh", "--config=nothere.py", "{gpus}.py"])j",
+        R"j("shell": true, "command": "cd .. && python3 nothere.py")j",
         R"j("command": ["{out}/made"])j", R"j("setup": ["make"], "command": ["./made"])j",
         R"j("shell": true, "command": "A=./b ./there.sh")j"}) {
     EXPECT_EQ(plan(keys), "") << keys;

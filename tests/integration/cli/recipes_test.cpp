@@ -93,6 +93,27 @@ TEST_F(Recipes, ReFrameRunsItsCheck) {
   expect_parts(ran.out, {"Ran 2/2", "throughput", "exposed_communication"});
 }
 
+// What ReFrame would start on partitions whose launchers differ, with one GPU a node.
+TEST_F(Recipes, ReFramesCheckAsksEachLauncherForWhatItKnows) {
+  if (!is_here("command -v reframe")) GTEST_SKIP() << "no reframe on the PATH";
+  std::ofstream(folder() / "conf.py") << R"(
+def part(launcher, scheduler):
+    return {"name": launcher, "scheduler": scheduler, "launcher": launcher, "environs": ["none"],
+            "devices": [{"type": "gpu", "num_devices": 1}]}
+site_configuration = {
+    "systems": [{"name": "tried", "hostnames": [".*"], "partitions": [part("mpirun", "local"), part("srun", "slurm")]}],
+    "environments": [{"name": "none"}],
+}
+)";
+  expect_success(with_program("reframe -C conf.py -c '" +
+                              (kRecipes / "reframe_paceline.py").string() +
+                              "' --dry-run -S device=cuda --prefix=rfm"));
+  const std::string jobs = shell("cat $(find rfm -name rfm_job.sh)").out;
+  expect_parts(jobs, {"mpirun -np 2 paceline train", "srun --cpus-per-task=1 --mpi=pmix paceline",
+                      "#SBATCH --ntasks-per-node=1"});
+  EXPECT_FALSE(contains(jobs, "ntasks-per-node=2")) << jobs;
+}
+
 TEST_F(Recipes, JubeMakesItsTable) {
   if (!is_here("command -v jube")) GTEST_SKIP() << "no jube on the PATH";
   fs::copy(kRecipes / "jube_paceline.yml", folder());  // its runs stand beside it

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/skipped against a log of ctest's.  skipped_test.sh SOURCE_FOLDER
+# tests/skipped against a log of ctest's, and how programs of tests end.  skipped_test.sh SOURCE_FOLDER PROGRAM...
 set -euo pipefail
 skipped=$1/tests/skipped
 folder=$(mktemp -d)
@@ -39,3 +39,18 @@ if "$skipped" "$folder" --only "$folder/allowed" > /dev/null 2> "$folder/err"; t
 grep -q 'mount namespace' "$folder/err" || fail "$(cat "$folder/err")"
 echo '^no right' >> "$folder/allowed"
 "$skipped" "$folder" --only "$folder/allowed" > /dev/null || fail "all reasons are allowed"
+
+# A test counts as skipped by its exit code alone: a failure beside a skipped case is a failure.
+ends_with() {
+  local code=0
+  "${program[@]}" "--gtest_filter=$2" > "$folder/out" 2>&1 || code=$?
+  [ "$code" = "$1" ] || fail "$2 ended with $code, not $1: $(cat "$folder/out")"
+}
+program=("${@:2}")
+ends_with 77 Case.Skips
+ends_with 0 Case.Passes
+ends_with 0 Case.Skips:Case.Passes
+ends_with 1 Case.Skips:Case.Fails
+ends_with 1 '*'
+ends_with 64 No.Such
+if grep -rn SKIP_REGULAR_EXPRESSION "$1"/{cmake,tests} --include=CMakeLists.txt --include='*.cmake'; then fail "a skip by a pattern"; fi
