@@ -48,3 +48,6 @@ for file in "$source"/slurm/sites/*.json; do
   [ -s "$share/slurm/sites/${file##*/}" ] || fail "site profile ${file##*/} is not installed"
 done
 [ -s "$prefix/share/doc/paceline/copyright" ] || fail "no licence"
+"$source/packaging/release" check || fail "number and date of the version differ"
+grep -q '"name": "libdnnl-dev"' "$prefix/share/doc/paceline/paceline.spdx.json" || fail "no bill of materials"
+if command -v python3 > /dev/null; then python3 -m json.tool "$prefix/share/doc/paceline/paceline.spdx.json" > "$scratch/sbom"; fi
