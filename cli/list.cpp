@@ -1,4 +1,4 @@
-// paceline list workloads|backends|wrappers|devices|importers|parameters|record|findings
+// paceline list workloads|backends|wrappers|devices|importers|parameters|record|findings|spec|site
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,10 @@
 #include "results/names.h"
 #include "results/parameters.h"
 #include "results/run_record.h"
+#include "results/schema.h"
 #include "run/diagnosis.h"
+#include "slurm/site.h"
+#include "sweeps/spec.h"
 
 namespace paceline {
 
@@ -80,6 +83,16 @@ int print_parameters(bool json) {
   return 0;
 }
 
+void print_schema(const std::string& what, bool is_asked) {
+  static constexpr EnumName<std::string (*)()> kSchemas[] = {
+      {&spec_schema, "spec"}, {&site_schema, "site"}, {&record_schema, "record"}};
+  const auto make = value_in(kSchemas, what);
+  if (make && is_asked) return print_text((*make)());
+  throw usage_error(is_asked ? "this option is for spec, site and record"
+                             : what + " is listed as a JSON Schema only",
+                    is_asked ? "--json-schema" : what, "write: paceline list spec --json-schema");
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
@@ -89,19 +102,31 @@ void add_list(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   verb->add_option(
           "what", *what,
-          "workloads, backends, wrappers, devices, importers, parameters, record, findings")
+          "workloads, backends, wrappers, devices, importers, parameters, record, findings; "
+          "spec, site, record with --json-schema")
       ->required()
       ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "importers",
-                             "parameters", "record", "findings"}));
+                             "parameters", "record", "findings", "spec", "site"}));
   auto markdown = std::make_shared<bool>(false);
-  verb->add_flag("--json", *json, "print JSON");
+  CLI::Option* as_json = verb->add_flag("--json", *json, "print JSON");
   verb->add_flag("--markdown", *markdown,
-                 "print Markdown: docs/options.md, docs/record.md or docs/findings.md");
+                 "print Markdown: docs/options.md, docs/record.md or docs/findings.md")
+      ->excludes(as_json);
+  auto schema = std::make_shared<bool>(false);
+  verb->add_flag("--json-schema", *schema,
+                 "print the JSON Schema of a spec, site profile or record")
+      ->excludes(as_json)
+      ->excludes("--markdown");
   verb->footer(
       "Examples:\n  paceline list backends\n  paceline list workloads --json\n"
-      "  paceline list parameters");
-  verb->callback([what, json, markdown, &action] {
-    action = [what, json, markdown] {
+      "  paceline list parameters\n"
+      "  paceline list spec --json-schema > spec.schema.json");
+  verb->callback([what, json, markdown, schema, &action] {
+    action = [what, json, markdown, schema] {
+      if (*schema || *what == "spec" || *what == "site") {
+        print_schema(*what, *schema);
+        return 0;
+      }
       const bool is_page = *what == "record" || *what == "findings";
       if (*markdown && *what != "parameters" && !is_page) {
         throw usage_error("this option is for parameters, record and findings", "--markdown",

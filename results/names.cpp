@@ -240,4 +240,25 @@ std::string our_name(std::string_view kind, std::string_view word) {
   return std::string(word);
 }
 
+std::vector<std::string> accepted_names(std::string_view kind) {
+  const Names& names = known_names();
+  std::vector<std::string> all;
+  const auto& rows = kind == "backend"  ? names.backends
+                     : kind == "device" ? names.devices
+                                        : names.workloads;
+  for (const Name& name : rows) all.push_back(name.name);
+  for (const Name& inside : kind == "backend" ? rows : std::vector<Name>{}) {
+    for (const Name& between : rows) {
+      try {
+        all.push_back(find_name(kind, inside.name + "/" + between.name).name);
+      } catch (const Error&) {  // they cannot be stacked
+      }
+    }
+  }
+  for (const Synonym& entry : kSame) {
+    if (entry.kind == kind) all.emplace_back(entry.theirs);
+  }
+  return all;
+}
+
 }  // namespace paceline

@@ -41,6 +41,9 @@ const Names& known_names();  // from names.json, at build time
 // The backend for one replica, used by points that name none.
 const std::string& lone_backend();
 
+// All that find_name() takes, of backends without wrappers.
+std::vector<std::string> accepted_names(std::string_view kind);
+
 // Throws usage suggesting the nearest name. `kind` is "backend", "device" or "workload". A backend
 // may be a stack ("mirrored/mpi+bf16"), whose traits are derived from its parts.
 Name find_name(std::string_view kind, std::string_view name, const std::string& where = "");

@@ -4,8 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "engine/core/json_field.h"
 #include "engine/core/text.h"
+#include "results/names.h"
 #include "results/parameters.h"
+#include "results/schema.h"
 
 namespace paceline {
 
@@ -102,6 +105,38 @@ Json parameters_json() {
                     {"help", parameter.help}});
   }
   return rows;
+}
+
+Json parameter_schema(const Parameter& parameter) {
+  Json schema = {{"description", parameter.help}};
+  std::vector<std::string> choices;
+  if (parameter.name == "device") choices = accepted_names(parameter.name);
+  if (parameter.values.find('|') != std::string_view::npos) choices = split(parameter.values, '|');
+  if (!choices.empty()) {
+    schema["enum"] = choices;
+  } else if (parameter.kind == ValueKind::boolean) {
+    schema["type"] = "boolean";
+  } else if (parameter.kind == ValueKind::text) {
+    schema.update(Json::parse(kTextSchema));
+    if (parameter.name == "steps_per_epoch") schema["type"] = {"string", "integer"};
+    if (parameter.name == "backend") {
+      std::vector<std::string> wrappers;
+      for (const Name& wrapper : known_names().wrappers) wrappers.push_back(wrapper.name);
+      schema["pattern"] = fmt::format(R"(^({})(\+({}))*$)", join(accepted_names("backend"), "|"),
+                                      join(wrappers, "|"));
+    }
+  } else {
+    schema["type"] = parameter.kind == ValueKind::integer ? "integer" : "number";
+    const auto dots = parameter.values.find("..");
+    const auto bound = [&](const char* key, std::string_view text) {
+      if (const auto number = to_real(text)) schema[key] = *number;
+    };
+    if (parameter.kind == ValueKind::integer) schema["maximum"] = kMostOfAParameter;
+    if (dots == std::string_view::npos) return schema;
+    bound("minimum", parameter.values.substr(0, dots));
+    bound("maximum", parameter.values.substr(dots + 2));
+  }
+  return schema;
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/schema.h"
 
 namespace paceline {
 
@@ -119,7 +120,7 @@ Value checked(const Parameter& parameter, const Value& value, const std::string&
       if (!std::holds_alternative<std::int64_t>(value)) {
         refuse(parameter, text, "a whole number", where);
       }
-      if (std::get<std::int64_t>(value) > (std::int64_t{1} << 40)) {
+      if (std::get<std::int64_t>(value) > kMostOfAParameter) {
         refuse(parameter, text, "a number below 2^40", where);
       }
       check_range(parameter, static_cast<double>(std::get<std::int64_t>(value)), text, where);

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/facts/json.h"
 #include "engine/facts/rank.h"
+#include "results/schema.h"
 #include "results/store.h"
 
 namespace paceline {
@@ -18,6 +19,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kLongestUnit = 40;
+constexpr const char* kBetter[] = {"more", "less"};
 constexpr double kLeastQuantity = 1e-290;  // a rate of less is not a number any more
 
 [[noreturn]] void fail(const std::string& what, const std::string& where, const std::string& key) {
@@ -39,8 +41,8 @@ void check_schema(const Json& json, const std::string& where) {
                     is_newer ? "use a newer paceline" : "remove it, and run its point again");
 }
 
-void check_choice(const char* key, const std::string& value,
-                  std::initializer_list<std::string_view> choices, const std::string& where) {
+void check_choice(const char* key, const std::string& value, std::span<const char* const> choices,
+                  const std::string& where) {
   for (const std::string_view choice : choices) {
     if (value == choice) return;
   }
@@ -52,11 +54,7 @@ void check_choice(const char* key, const std::string& value,
 // A published page need not say how many CPUs there were.
 void check_layout(const RunRecord& record, const std::string& where) {
   if (record.kind != "measured") return;
-  const LayoutFacts& layout = record.layout;
-  for (const auto& [key, known] : {std::pair{"nodes", layout.nodes.has_value()},
-                                   {"ntasks", layout.ntasks.has_value()},
-                                   {"cpus_per_task", layout.cpus_per_task.has_value()},
-                                   {"cpus_per_replica", layout.cpus_per_replica.has_value()}}) {
+  for (const auto& [key, known] : measured_layout(record.layout)) {
     if (!known) fail("is missing", where, std::string("/layout/") + key);
   }
 }
@@ -80,7 +78,7 @@ void check_results(const RunRecord& record, const std::string& where) {
     if (value && *value < kLeastQuantity) fail(fmt::format("cannot be {}", *value), where, key);
   }
   if (!rate.better.empty()) {
-    check_choice("throughput/better", rate.better, {"more", "less"}, where);
+    check_choice("throughput/better", rate.better, kBetter, where);
     if (rate.unit.empty() || rate.unit.size() > kLongestUnit) {
       fail("must be a short unit such as ns/day", where, "/throughput/unit");
     }
@@ -94,6 +92,13 @@ void check_results(const RunRecord& record, const std::string& where) {
 }
 
 }  // namespace
+
+std::vector<std::pair<const char*, bool>> measured_layout(const LayoutFacts& layout) {
+  return {{"nodes", layout.nodes.has_value()},
+          {"ntasks", layout.ntasks.has_value()},
+          {"cpus_per_task", layout.cpus_per_task.has_value()},
+          {"cpus_per_replica", layout.cpus_per_replica.has_value()}};
+}
 
 RunRecord::RunRecord() = default;
 RunRecord::RunRecord(const RunRecord& other) = default;
@@ -260,9 +265,8 @@ RunRecord parse_run_record(const Json& json, const std::string& where) {
   record.status.clear();
   facts_from_json(json, record, {where, ""});
   *record.each_rank = read_rank_lists(json, where);
-  check_choice("kind", record.kind,
-               {"measured", "published", "predicted", "imported", "collective"}, where);
-  check_choice("status", record.status, {"completed", "failed", "timeout", "preempted"}, where);
+  check_choice("kind", record.kind, kRecordKinds, where);
+  check_choice("status", record.status, kRecordStates, where);
   const Json& parameters = json.at("parameters");
   if (const auto workload = parameters.find("workload");
       workload != parameters.end() && workload->is_string()) {

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
 #include "engine/core/json_field.h"
 #include "engine/core/text.h"
 #include "results/names.h"
+#include "results/schema.h"
 #include "results/shipped.h"
 
 namespace paceline {
@@ -58,22 +60,32 @@ const std::string& line(const JsonField& field) {
   return text;
 }
 
+std::string line_schema() {
+  return text_schema(R"([\x00-\x1f\x7f])", kMaxText);
+}
+std::string variable_schema() {
+  return text_schema("^[0-9]|[^A-Za-z0-9_]", kMaxText);
+}
+
 JsonFieldReader line_into(std::string& target) {
-  return [&target](const JsonField& field) { target = line(field); };
+  return {[&target](const JsonField& field) { target = line(field); }, line_schema()};
 }
 
 JsonFieldReader option_into(std::string& target) {
-  return [&target](const JsonField& field) {
+  const auto read = [&target](const JsonField& field) {
     target = line(field);
     if (is_option_value(target)) return;
     field.fail(fmt::format("{} cannot be \"{}\"", field.key(), target),
                "use letters, digits and _ - . , : + @ & | * = ( ) [ ] /");
   };
+  return {read, text_schema(R"(^-|[^A-Za-z0-9_.,:+@&|*=()\[\]/-])", kMaxText)};
 }
 
 // Each line begins with one of `starts`, if there are any.
 JsonFieldReader lines_into(std::vector<std::string>& target, std::vector<std::string> starts = {}) {
-  return [&target, starts = std::move(starts)](const JsonField& field) {
+  Json element = Json::parse(line_schema());
+  if (!starts.empty()) element["pattern"] = "^(" + join(starts, "|") + ")";
+  const auto read = [&target, starts = std::move(starts)](const JsonField& field) {
     target.clear();
     for (const JsonField& element : field.elements()) {
       const std::string& text = target.emplace_back(line(element));
@@ -83,6 +95,7 @@ JsonFieldReader lines_into(std::vector<std::string>& target, std::vector<std::st
                    "shell lines belong in \"setup\"");
     }
   };
+  return {read, list_schema(json_text(element))};
 }
 
 void check_variable(const std::string& name, const JsonField& field) {
@@ -92,39 +105,51 @@ void check_variable(const std::string& name, const JsonField& field) {
 }
 
 JsonFieldReader variables_into(std::vector<std::string>& target) {
-  return [&target](const JsonField& field) {
+  const auto read = [&target](const JsonField& field) {
     for (const JsonField& element : field.elements()) {
       check_variable(target.emplace_back(line(element)), element);
     }
   };
+  return {read, list_schema(variable_schema())};
 }
 
 JsonFieldReader environment_into(std::map<std::string, std::string>& target) {
-  return [&target](const JsonField& field) {
+  const auto read = [&target](const JsonField& field) {
     for (const JsonField& member : field.members()) {
       check_variable(member.key(), member);
       target[member.key()] = line(member);
     }
   };
+  return {read,
+          fmt::format(R"({{"type": "object", "propertyNames": {}, "additionalProperties": {}}})",
+                      variable_schema(), line_schema())};
 }
 
 JsonFieldReader device_into(std::string& target) {
-  return [&target](const JsonField& field) {
+  const auto read = [&target](const JsonField& field) {
     target = line(field);
     find_name("device", target, field.where());
   };
+  return {read, json_text(parameter_schema(*find_parameter("device")))};
+}
+
+JsonFieldReaders node_readers(Machine& node, double& memory_gb) {
+  return {{"cpu", line_into(node.cpu_model)},
+          {"cpus", into(node.cpus, 1, 100000)},
+          {"memory_gb", into(memory_gb, 0.1, 1e6)},
+          {"gpu", line_into(node.gpu)}};
 }
 
 JsonFieldReader node_into(std::optional<Machine>& target) {
-  return [&target](const JsonField& field) {
+  const auto read = [&target](const JsonField& field) {
     Machine& node = target.emplace();
     double memory_gb = 0;
-    field.read({{"cpu", line_into(node.cpu_model)},
-                {"cpus", into(node.cpus, 1, 100000)},
-                {"memory_gb", into(memory_gb, 0.1, 1e6)},
-                {"gpu", line_into(node.gpu)}});
+    field.read(node_readers(node, memory_gb));
     node.memory_bytes = memory_gb * 1e9;
   };
+  Machine any;
+  double any_gb = 0;
+  return {read, object_schema(node_readers(any, any_gb))};
 }
 
 JsonFieldReaders site_readers(Site& site) {
@@ -231,6 +256,26 @@ Site parse_site(const std::string& name, std::string_view text) {
               "leave them out");
   }
   return site;
+}
+
+std::string site_schema() {
+  Site any;
+  Json schema = Json::parse(object_schema(site_readers(any)));
+  schema["required"] = {"name"};
+  // As parse_site() checks containers.
+  Json& container = schema["properties"]["container"];
+  container["allOf"] = Json::parse(R"([
+    {"if": {"properties": {"on": {"const": true}}, "required": ["on"]},
+     "then": {"oneOf": [{"required": ["image"]}, {"required": ["edf"]}]}},
+    {"if": {"required": ["edf"]},
+     "then": {"properties": {"command": {"const": "srun"}, "binds": {"maxItems": 0}}, "required": ["command"]}},
+    {"if": {"properties": {"command": {"const": "srun"}}, "required": ["command"]},
+     "then": {"properties": {"overlays": {"maxItems": 0}, "cache": false}}}])");
+  schema["if"] =
+      Json::parse(R"({"properties": {"launcher": {"const": "mpirun"}}, "required": ["launcher"]})");
+  schema["then"] = Json::parse(
+      R"({"properties": {"container": {"properties": {"command": {"not": {"const": "srun"}}}}}})");
+  return schema_document("Site profile of Paceline", schema);
 }
 
 Site read_site(const std::filesystem::path& file) {

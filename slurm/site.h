@@ -82,6 +82,7 @@ struct Site {
 // Throws input naming key, file and line, suggesting the nearest known key or value.
 Site read_site(const std::filesystem::path& file);
 Site parse_site(const std::string& name, std::string_view text);
+std::string site_schema();  // JSON Schema of the file
 
 // Placeholders that the user must replace: "account is XXX@v100", by key. Detects "XXX" and
 // "<...>".

@@ -30,14 +30,6 @@ bool is_one_of(std::string_view name, const char* const (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-constexpr EnumName<ResultFrom> kSources[] = {
-    {ResultFrom::line, "line"}, {ResultFrom::json, "json"}, {ResultFrom::json_line, "json_line"},
-    {ResultFrom::csv, "csv"},   {ResultFrom::key, "key"},   {ResultFrom::events, "events"}};
-
-constexpr EnumName<Pick> kPicks[] = {
-    {Pick::only, "only"},     {Pick::first, "first"}, {Pick::last, "last"}, {Pick::mean, "mean"},
-    {Pick::median, "median"}, {Pick::least, "min"},   {Pick::most, "max"}};
-
 class ProgramReader {
  public:
   ProgramReader(const JsonField& field, std::string folder)
@@ -76,20 +68,10 @@ class ProgramReader {
   }
 
  private:
-  // Commands, files and patterns end at a zero byte.
-  static const std::string& text(const JsonField& field) {
-    if (field.text_or_empty().find('\0') == std::string::npos) return field.text_or_empty();
-    field.fail(field.key() + " contains a zero byte", "remove it");
-  }
-
   // Whose placeholders have a value in a run, or after it. May be empty.
   std::string placeholder_text(const JsonField& field, bool is_trace = false) const {
-    std::vector<std::string> known;
-    for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
-    known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
-    known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
-    known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
-    for (const std::string& name : placeholders_in(text(field))) {
+    const std::vector<std::string> known = known_placeholders();
+    for (const std::string& name : placeholders_in(text_without_zero(field))) {
       if (std::ranges::find(known, name) == known.end()) {
         field.fail(fmt::format("there is no placeholder {{{}}}", name),
                    suggestion(name, known) + " (to write braces, write {{name}})");
@@ -103,7 +85,7 @@ class ProgramReader {
                    "add \"processes\": \"replica\" or \"node\"");
       }
     }
-    return text(field);
+    return text_without_zero(field);
   }
 
   // A list of words, or with "shell" one text.
@@ -148,7 +130,7 @@ class ProgramReader {
     namespace fs = std::filesystem;
     fs::path folder = folder_;
     const auto given = field_.find("directory");
-    if (given) folder /= text(*given);
+    if (given) folder /= text_without_zero(*given);
     std::error_code ignored;
     if (!fs::is_directory(folder, ignored)) {
       given.value_or(field_).fail(fmt::format("directory {} is not a folder", folder.string()),
@@ -196,38 +178,8 @@ class ProgramReader {
     ResultSource source;
     source.name = name;
     source.where = field.where();
-    JsonFieldReaders readers = {
-        {"file", [&](const JsonField& file) { source.file = placeholder_text(file); }},
-        {"pick", into(source.pick, kPicks)},
-        {"scale",
-         [&](const JsonField& scale) {
-           source.scale = scale.above_zero();
-           source.has_scale = true;
-         }},
-        {"per_replica", into(source.per_replica)},
-        {"unit", into(source.unit)},
-        {"better",
-         [&](const JsonField& better) {
-           source.better = better.choice({"more", "less"});
-         }},
-        {"among", [&](const JsonField& among) { source.among = text(among); }},
-        {"not_between", [&](const JsonField& pair) {
-           source.not_between = pair.texts();
-           if (source.not_between.size() != 2) {
-             pair.fail("\"not_between\" is not a list of two expressions",
-                       "write [\"^Validation\", \"^Epoch\"]");
-           }
-         }}};
-    for (const auto& [from, key] : kSources) {
-      readers.emplace_back(key, [&, from = from](const JsonField& what) {
-        if (!source.what.empty()) {
-          what.fail(fmt::format("result {} has two sources", name), "keep one of them");
-        }
-        source.from = from;
-        source.what = text(what);
-      });
-    }
-    field.read(readers);
+    field.read(
+        result_readers(source, [this](const JsonField& file) { return placeholder_text(file); }));
     if (!source.unit.empty() || !source.better.empty()) {
       if (is_known && name != "samples_per_second") {
         field.fail(fmt::format("result {} has its unit in its name", name),
@@ -259,10 +211,9 @@ class ProgramReader {
 
   // "tokens/s" counts tokens; other units are the result's own.
   static void check_unit(const JsonField& field, ResultSource& source) {
-    constexpr std::size_t kLongest = 40;
     std::string& unit = source.unit;
     const bool is_plain = unit.find_first_of("\\\"<>|,;\n") == std::string::npos;
-    if (unit.empty() || unit.size() > kLongest || !is_plain || unit != trim(unit)) {
+    if (unit.empty() || unit.size() > kLongestUnit || !is_plain || unit != trim(unit)) {
       field.fail(fmt::format("result {} needs a short unit", source.name),
                  "write \"unit\": \"ns/day\"");
     }
@@ -370,6 +321,20 @@ UserProgram parse_program(const std::string& name, const std::string& definition
   const JsonField field(document, "see sweeps/README.md");
   field.check_keys(program_keys());
   return parse_program_object(field, name, "/");
+}
+
+std::vector<std::string> known_placeholders() {
+  std::vector<std::string> known;
+  for (const Parameter& parameter : parameters()) known.emplace_back(parameter.name);
+  known.insert(known.end(), std::begin(kOfThePoint), std::end(kOfThePoint));
+  known.insert(known.end(), std::begin(kOfTheRun), std::end(kOfTheRun));
+  known.insert(known.end(), std::begin(kOfAProcess), std::end(kOfAProcess));
+  return known;
+}
+
+const std::string& text_without_zero(const JsonField& field) {
+  if (field.text_or_empty().find('\0') == std::string::npos) return field.text_or_empty();
+  field.fail(field.key() + " contains a zero byte", "remove it");
 }
 
 std::vector<std::string> placeholders_in(std::string_view text) {

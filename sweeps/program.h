@@ -42,6 +42,14 @@ struct UserProgram {
 // The keys of a program, as they stand in a spec.
 const std::vector<std::string>& program_keys();
 
+// Commands, files and patterns end at a zero byte: throws input.
+const std::string& text_without_zero(const JsonField& field);
+
+// The keys of a result, which say where it stands. `filled_text` reads one that may have
+// placeholders.
+JsonFieldReaders result_readers(ResultSource& source,
+                                const std::function<std::string(const JsonField&)>& filled_text);
+
 // The program whose keys are among those of an object. `folder` is what a relative directory starts
 // from. Throws input naming file, line and key.
 UserProgram parse_program_object(const JsonField& field, const std::string& name,
@@ -56,6 +64,9 @@ using PlaceholderValue = std::function<std::string(const std::string& name)>;
 // `literal` is told each character of the text that stays.
 std::string filled(std::string_view text, const PlaceholderValue& value,
                    const std::function<void(char)>& literal = {});
+
+// All of them that some run gives a value.
+std::vector<std::string> known_placeholders();
 
 // What follows from a point, beside its parameters: nodes, ntasks, gpus_per_node, ... Empty: no
 // such name, or no value in this point.

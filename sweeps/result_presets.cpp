@@ -1,10 +1,25 @@
 // The results of programs, and where common ones print them. The expressions are tried on lines as
 // these print them in tests/unit/run/result_presets_test.cpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "sweeps/program.h"
 #include "sweeps/result_source.h"
 
 namespace paceline {
+
+namespace {
+
+constexpr EnumName<ResultFrom> kSources[] = {
+    {ResultFrom::line, "line"}, {ResultFrom::json, "json"}, {ResultFrom::json_line, "json_line"},
+    {ResultFrom::csv, "csv"},   {ResultFrom::key, "key"},   {ResultFrom::events, "events"}};
+
+constexpr EnumName<Pick> kPicks[] = {
+    {Pick::only, "only"},     {Pick::first, "first"}, {Pick::last, "last"}, {Pick::mean, "mean"},
+    {Pick::median, "median"}, {Pick::least, "min"},   {Pick::most, "max"}};
+
+}  // namespace
 
 const std::vector<ResultName>& result_names() {
   static const std::vector<ResultName> names = {
@@ -73,6 +88,53 @@ const std::vector<ResultPreset>& result_presets() {
 
 bool is_preset(std::string_view name) {
   return std::ranges::find(result_presets(), name, &ResultPreset::name) != result_presets().end();
+}
+
+JsonFieldReaders result_readers(ResultSource& source,
+                                const std::function<std::string(const JsonField&)>& filled_text) {
+  const std::vector<std::string> more_or_less = {"more", "less"};
+  JsonFieldReaders readers = {
+      {"file",
+       {[&source, filled_text](const JsonField& file) { source.file = filled_text(file); },
+        R"({"type": "string"})"}},
+      {"pick", into(source.pick, kPicks)},
+      {"scale",
+       {[&source](const JsonField& scale) {
+          source.scale = scale.above_zero();
+          source.has_scale = true;
+        },
+        kAboveZeroSchema}},
+      {"per_replica", into(source.per_replica)},
+      {"unit",
+       {[&source](const JsonField& unit) { source.unit = unit.text(); },
+        text_schema(R"([\\"<>|,;\n]|^\s|\s$)", kLongestUnit)}},
+      {"better",
+       {[&source, more_or_less](const JsonField& better) {
+          source.better = better.choice(more_or_less);
+        },
+        choice_schema(more_or_less)}},
+      {"among",
+       {[&source](const JsonField& among) { source.among = text_without_zero(among); },
+        R"({"type": "string"})"}},
+      {"not_between",
+       {[&source](const JsonField& pair) {
+          source.not_between = pair.texts();
+          if (source.not_between.size() == 2) return;
+          pair.fail("\"not_between\" is not a list of two expressions",
+                    "write [\"^Validation\", \"^Epoch\"]");
+        },
+        R"({"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 2, "maxItems": 2})"}}};
+  for (const auto& [from, key] : kSources) {
+    const auto read = [&source, from = from](const JsonField& what) {
+      if (!source.what.empty()) {
+        what.fail(fmt::format("result {} has two sources", source.name), "keep one of them");
+      }
+      source.from = from;
+      source.what = text_without_zero(what);
+    };
+    readers.emplace_back(key, JsonFieldReader(read, kTextSchema));
+  }
+  return readers;
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // Where the results of somebody's own program stand.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ struct ResultSource {
   // "tokens/s", is what it counts a second.
   std::string unit = {}, better = {};
 };
+
+inline constexpr std::size_t kLongestUnit = 40;
 
 struct ResultName {
   const char* name;

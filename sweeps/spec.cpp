@@ -18,6 +18,7 @@ namespace paceline {
 
 namespace {
 
+constexpr std::size_t kLongestName = 100;
 constexpr std::size_t kMaxSpecBytes = 1 << 20;
 constexpr std::size_t kMaxValues = 10000;
 constexpr std::int64_t kMaxRepeats = 1000, kMaxSeed = 0x7fffffff;
@@ -50,43 +51,58 @@ class SpecReader {
   explicit SpecReader(const JsonDocument& document)
       : document_(document), root_(document, "see sweeps/README.md") {}
 
-  Spec read() {
-    spec_.where = document_.name();
-    JsonFieldReaders readers = {
-        {"name", [this](const JsonField& field) { read_name(field); }},
+  // With schemas of the keys that stand alone; spec_schema() has those of axes and programs.
+  JsonFieldReaders readers() {
+    const std::vector<std::string> orders = {"interleaved", "sequential"};
+    JsonFieldReaders all = {
+        {"name",
+         {[this](const JsonField& field) { read_name(field); },
+          text_schema(R"(^\.|[^A-Za-z0-9._-])", kLongestName)}},
         {"description", into(spec_.description)},
-        {"workload", [this](const JsonField& field) { read_workload(field); }},
+        {"workload",
+         {[this](const JsonField& field) { read_workload(field); },
+          choice_schema(accepted_names("workload"))}},
         {"fixed", [this](const JsonField& field) { read_fixed(field); }},
         {"axes", [this](const JsonField& field) { read_axes(field); }},
         {"zip", [this](const JsonField& field) { read_zips(field); }},
         {"include", [this](const JsonField& field) { read_include(field); }},
         {"exclude", [this](const JsonField& field) { read_exclude(field); }},
         {"where",
-         [this](const JsonField& field) { spec_.condition.emplace(field.text(), field.where()); }},
+         {[this](const JsonField& field) { spec_.condition.emplace(field.text(), field.where()); },
+          kTextSchema}},
         {"repeats", into(spec_.repeats, 1, kMaxRepeats)},
         {"order",
-         [this](const JsonField& field) {
-           spec_.interleaved = field.choice({"interleaved", "sequential"}) == "interleaved";
-         }},
+         {[this, orders](const JsonField& field) {
+            spec_.interleaved = field.choice(orders) == orders.front();
+          },
+          choice_schema(orders)}},
         {"seed", into(spec_.seed, 0, kMaxSeed)},
         {"timeout_seconds",
-         [this](const JsonField& field) { spec_.timeout_seconds = field.above_zero(); }},
+         {[this](const JsonField& field) { spec_.timeout_seconds = field.above_zero(); },
+          kAboveZeroSchema}},
         {"control", into(spec_.control)},
     };
     // These are read when the others are known.
     const auto later = [](const JsonField&) {};
-    for (const std::string& key : program_keys()) readers.emplace_back(key, later);
-    readers.emplace_back("programs", later);
-    readers.emplace_back("set", later);
+    for (const std::string& key : program_keys()) all.emplace_back(key, later);
+    all.emplace_back("programs", later);
+    all.emplace_back(
+        "set", JsonFieldReader(later, list_schema(R"({"type": "string", "pattern": "^[^=]+=."})")));
+    return all;
+  }
+
+  Spec read() {
+    spec_.where = document_.name();
+    const JsonFieldReaders known_keys = readers();
     for (const JsonField& field : root_.members()) {
       const std::string& key = field.key();
-      const auto known = std::ranges::find(readers, key, &JsonFieldReaders::value_type::first);
-      if (known != readers.end() || !find_parameter(key)) continue;
+      const auto known = std::ranges::find(known_keys, key, &JsonFieldReaders::value_type::first);
+      if (known != known_keys.end() || !find_parameter(key)) continue;
       field.fail(fmt::format("\"{}\" is an axis, not a key", key), find_parameter(key)->identity()
                                                                        ? "put it into fixed or axes"
                                                                        : "put it into fixed");
     }
-    root_.read(readers);
+    root_.read(known_keys);
     root_.at("name");
     root_.at("workload");
     if (!root_.find("seed")) spec_.seed = hash_value(spec_.name) & kMaxSeed;
@@ -156,7 +172,8 @@ class SpecReader {
   // The name becomes a folder.
   void read_name(const JsonField& field) {
     spec_.name = field.text();
-    if (!is_plain_name(spec_.name) || spec_.name.starts_with(".") || spec_.name.size() > 100) {
+    if (!is_plain_name(spec_.name) || spec_.name.starts_with(".") ||
+        spec_.name.size() > kLongestName) {
       field.fail(fmt::format("the name \"{}\" cannot be a folder's", spec_.name),
                  "use letters, digits, - _ .");
     }
@@ -329,6 +346,13 @@ Axis parse_override(const std::string& assignment) {
 }
 
 }  // namespace
+
+std::string spec_schema() {
+  const JsonDocument none("", "{}");
+  Json schema = Json::parse(object_schema(SpecReader(none).readers()));
+  add_spec_rules(schema);
+  return schema_document("Spec of a study of Paceline", schema);
+}
 
 Spec parse_spec(const std::string& name, std::string_view text) {
   const JsonDocument document(name, without_comments(text));

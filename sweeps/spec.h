@@ -61,6 +61,11 @@ const UserProgram& program_at(const Spec& spec, const Point& parameters, const s
 Spec read_spec(const std::filesystem::path& file);
 Spec parse_spec(const std::string& name, std::string_view text);
 
+// JSON Schema of the file. `schema` has its keys, to which are added: axes, programs, and what
+// several keys have to do with each other.
+std::string spec_schema();
+void add_spec_rules(Json& schema);
+
 // The text of a spec that gives the same runs: what was read, without comments, and what the
 // command line changed (set, repeats, control, timeout).
 std::string to_text(const Spec& spec);

@@ -90,7 +90,13 @@ std::vector<JsonField> JsonField::members(const std::string& of) const {
     fail(key_.empty() ? "the file must be a JSON object" : fmt::format("{} must be {}", key_, of));
   }
   std::vector<JsonField> all;
-  for (const auto& [key, value] : value_->items()) all.push_back({*this, value, key, key});
+  for (const auto& [key, value] : value_->items()) {
+    if (path_.empty() && key == "$schema") {
+      JsonField(*this, value, key, key).text();
+    } else {
+      all.push_back({*this, value, key, key});
+    }
+  }
   return all;
 }
 
@@ -119,6 +125,41 @@ void JsonField::read(const JsonFieldReaders& readers) const {
   for (const JsonField& member : members()) {
     std::ranges::find(readers, member.key(), &JsonFieldReaders::value_type::first)->second(member);
   }
+}
+
+std::string number_schema(const char* type, double low, double high) {
+  return json_text({{"type", type}, {"minimum", low}, {"maximum", high}});
+}
+
+std::string choice_schema(const std::vector<std::string>& known) {
+  return json_text({{"enum", known}});
+}
+
+std::string list_schema(const std::string& element, std::size_t fewest) {
+  Json schema = {{"type", "array"}, {"items", Json::parse(element)}};
+  if (fewest > 0) schema["minItems"] = fewest;
+  return json_text(schema);
+}
+
+std::string text_schema(const std::string& refused, std::size_t longest) {
+  return json_text({{"type", "string"},
+                    {"minLength", 1},
+                    {"maxLength", longest},
+                    {"not", {{"pattern", refused}}}});
+}
+
+std::string object_schema(const JsonFieldReaders& readers) {
+  Json properties = Json::object();
+  for (const auto& [key, reader] : readers) properties[key] = Json::parse(reader.schema());
+  return json_text(
+      {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}});
+}
+
+std::string schema_document(const std::string& title, const Json& object) {
+  Json document = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+  document.update(object);
+  document["properties"]["$schema"] = {{"type", "string"}};
+  return json_text(document, 2) + "\n";
 }
 
 }  // namespace paceline

@@ -44,6 +44,10 @@ grep -q 'not here: frameworks/torch_gpt.py, which program ' "$scratch/plan" || {
 while IFS= read -r page; do
   [ -s "$prefix/share/man/man1/$page.1" ] || fail "no page $page.1"
 done < <(cd "$source/tests/integration/cli/help" && printf '%s\n' *.txt | grep -v -e --help | sed 's/\.txt$//; s/_/-/g; /^paceline$/!s/^/paceline-/')
+for file in bash-completion/completions/paceline zsh/site-functions/_paceline fish/vendor_completions.d/paceline.fish \
+  paceline/schemas/spec.schema.json paceline/schemas/site.schema.json paceline/schemas/record.schema.json; do
+  [ -s "$prefix/share/$file" ] || fail "$file is not installed"
+done
 for file in "$source"/slurm/sites/*.json; do
   [ -s "$share/slurm/sites/${file##*/}" ] || fail "site profile ${file##*/} is not installed"
 done
