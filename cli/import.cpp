@@ -80,12 +80,30 @@ constexpr char kExportFooter[] = R"(Examples:
 github-action is what github-action-benchmark calls customSmallerIsBetter; openmetrics is read by
 GitLab's metrics reports and by Prometheus.)";
 
+using Places = std::vector<std::filesystem::path>;
+
+// The tables of the studies among the places; none if no table can be made of them.
+std::vector<Study> find_tables(Places places) {
+  std::erase_if(places, [](const auto& place) { return !google_benchmark_files(place).empty(); });
+  if (places.empty()) return {};
+  try {
+    return make_studies(load_stores(places));
+  } catch (const Error& error) {
+    print_note("paceline: no speed-ups: {}\n", error.what());
+    return {};
+  }
+}
+
 struct ExportFormat {
   const char* name;
-  std::string (*text)(const Side&);
+  std::string (*text)(const Side&, const Places&);
 };
-constexpr std::array kFormats = {ExportFormat{"github-action", github_action_json},
-                                 ExportFormat{"openmetrics", open_metrics}};
+constexpr std::array kFormats = {
+    ExportFormat{"github-action",
+                 [](const Side& side, const Places&) { return github_action_json(side); }},
+    ExportFormat{"openmetrics", [](const Side& side, const Places& places) {
+                   return open_metrics(side, find_tables(places));
+                 }}};
 
 const ExportFormat& parse_export_format(const std::string& name) {
   std::vector<std::string> known;
@@ -105,9 +123,10 @@ int run_export(const ExportArguments& arguments) {
   const ExportFormat& format = parse_export_format(arguments.format);
   const OutputFile output(arguments.out, "--out", "export", is_export);
   if (!arguments.out.empty()) output.check();
-  const Side side = read_side("study", {arguments.studies.begin(), arguments.studies.end()});
+  const Places places(arguments.studies.begin(), arguments.studies.end());
+  const Side side = read_side("study", places);
   for (const std::string& note : side.notes) print_note("paceline: {}\n", note);
-  const std::string text = format.text(side);
+  const std::string text = format.text(side, places);
   if (arguments.out.empty()) {
     print_text(text);
   } else {

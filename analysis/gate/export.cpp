@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "analysis/gate/render.h"
 #include "analysis/statistics/statistics.h"
+#include "analysis/study/comparison.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 
@@ -42,9 +45,35 @@ std::string label(const char* name, const std::string& value) {
                      escaped(value, {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', " "}}));
 }
 
-std::string metric_labels(const Subject& subject) {
-  std::string labels = label("name", subject.name);
-  if (!subject.studies.empty()) labels = label("study", study_names(subject)) + "," + labels;
+bool is_in_name(const std::string& name, std::string_view axis) {
+  const std::string key = std::string(axis) + "=";
+  return name.find(" " + key) != std::string::npos || name.find("," + key) != std::string::npos;
+}
+
+// Parameters by which series are told apart: the layout, and what points are named by.
+std::set<std::string> list_axes(const Side& side) {
+  std::set<std::string> axes;
+  for (const Subject& subject : side.subjects) {
+    for (const auto& [name, value] : subject.parameters.values()) {
+      if (has_role(name, Role::layout) || is_in_name(subject.name, name)) axes.insert(name);
+    }
+  }
+  return axes;
+}
+
+// {study="quick",name="mnist-cnn gpus=2,backend=mpi",workload="mnist-cnn",gpus="2",backend="mpi"}
+std::string metric_labels(const Subject& subject, const std::set<std::string>& axes) {
+  std::string labels;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (!value.empty()) labels += (labels.empty() ? "" : ",") + label(name.c_str(), value);
+  };
+  add("study", study_names(subject));
+  add("name", subject.name);
+  add("workload", subject.workload);
+  for (const auto& [name, value] : subject.parameters.values()) {
+    if (!axes.contains(name)) continue;
+    add(name, name == "program" ? name_of_program(to_text(value)) : to_text(value));
+  }
   return "{" + labels + "}";
 }
 
@@ -52,8 +81,7 @@ std::string metric_labels(const Subject& subject) {
 struct Gauges {
   std::string mean, low, high;
 
-  void add(const Subject& subject, const std::string& name, const Estimate& estimate) {
-    const std::string labels = metric_labels(subject);
+  void add(const std::string& labels, const std::string& name, const Estimate& estimate) {
     mean += fmt::format("{}{} {}\n", name, labels, estimate.value);
     if (!estimate.interval) return;
     low += fmt::format("{}_low{} {}\n", name, labels, estimate.interval->low);
@@ -71,6 +99,20 @@ std::string families(const std::string& name, const std::string& help, const Gau
   return group(name, help, gauges.mean) +
          group(name + "_low", "95 % interval, low end", gauges.low) +
          group(name + "_high", "95 % interval, high end", gauges.high);
+}
+
+// By the file of each run. A row that trained worse than its base, or did other work, has none.
+std::map<std::string, SpeedUp> list_speed_ups(const std::vector<Study>& studies) {
+  std::map<std::string, SpeedUp> speed_ups;
+  for (const Study& study : studies) {
+    const Comparison comparison = compare(study, default_base(study));
+    for (std::size_t i = 0; i < study.rows.size(); ++i) {
+      const auto& speed_up = comparison.speed_ups[i];
+      if (!speed_up || speed_up->standing.is_barred()) continue;
+      for (const Run& run : study.rows[i].runs) speed_ups.emplace(run.where, *speed_up);
+    }
+  }
+  return speed_ups;
 }
 
 }  // namespace
@@ -93,32 +135,49 @@ std::string github_action_json(const Side& side) {
   return json_text(rows, 2) + '\n';
 }
 
-std::string open_metrics(const Side& side) {
+std::string open_metrics(const Side& side, const std::vector<Study>& studies) {
   const std::string run = "paceline_seconds";
-  Gauges of_run;
+  const std::set<std::string> axes = list_axes(side);
+  const std::map<std::string, SpeedUp> speed_ups = list_speed_ups(studies);
+  Gauges of_run, speed_up, efficiency;
   std::map<std::string, std::pair<std::string, Gauges>> rated;  // help and gauges by name
   std::string runs;
   for (const Subject& subject : side.subjects) {
     const std::vector<double> seconds = list_seconds(subject);
     if (seconds.empty()) continue;
+    const std::string labels = metric_labels(subject, axes);
+    const auto found =
+        subject.members.empty() ? speed_ups.end() : speed_ups.find(subject.members.front().where);
+    if (found != speed_ups.end()) {
+      Estimate ratio = found->second.ratio.estimate;
+      speed_up.add(labels, "paceline_speed_up", ratio);
+      const double ideal = found->second.ideal;
+      ratio.value /= ideal;
+      if (ratio.interval)
+        ratio.interval = {ratio.interval->low / ideal, ratio.interval->high / ideal};
+      if (found->second.efficiency) efficiency.add(labels, "paceline_efficiency", ratio);
+    }
     const Unit& unit = subject.unit;
     if (!subject.is_rated) {
-      of_run.add(subject, run, geometric_mean(seconds));
+      of_run.add(labels, run, geometric_mean(seconds));
     } else if (unit.is_own()) {  // as it is; gauges have no direction
       const Estimate cost = geometric_mean(seconds);
       const Estimate rate = unit.better == "less" ? cost : *Unit{"", "less"}.shown(cost);
       rated["paceline_" + unit.rate_key()].first = "mean " + unit.name;
-      rated["paceline_" + unit.rate_key()].second.add(subject, "paceline_" + unit.rate_key(), rate);
+      rated["paceline_" + unit.rate_key()].second.add(labels, "paceline_" + unit.rate_key(), rate);
     } else {
       auto& [help, gauges] = rated[run + "_per_" + unit.one()];
       help = "mean seconds of a " + unit.one() + ", of runs that state their rate";
-      gauges.add(subject, run + "_per_" + unit.one(), geometric_mean(seconds));
+      gauges.add(labels, run + "_per_" + unit.one(), geometric_mean(seconds));
     }
-    runs += fmt::format("paceline_runs{} {}\n", metric_labels(subject), seconds.size());
+    runs += fmt::format("paceline_runs{} {}\n", labels, seconds.size());
   }
   std::string of_rates;
   for (const auto& [name, family] : rated) of_rates += families(name, family.first, family.second);
   return families(run, "mean seconds of a run", of_run) + of_rates +
+         families("paceline_speed_up", "times as fast as the base, as in the table of report",
+                  speed_up) +
+         families("paceline_efficiency", "speed-up over the ideal one, 1 is perfect", efficiency) +
          group("paceline_runs", "runs", runs) + kEndOfMetrics;
 }
 

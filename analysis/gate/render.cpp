@@ -358,11 +358,11 @@ std::string junit_case(const Check& check) {
     if (reason.empty()) return begin + "/>\n";
     return fmt::format("{}>\n    <system-out>{}</system-out>\n  </testcase>\n", begin, reason);
   }
+  const bool failed = check.verdict == Verdict::regression;
   return fmt::format(
-      "{0}>\n    <{1} message=\"{2}\" type=\"{3}\">{4} against {5}: {2}</{1}>\n  </testcase>\n",
-      begin, check.verdict == Verdict::regression ? "failure" : "error", reason,
-      to_string(check.verdict), xml(value_cell(check, check.current).text),
-      xml(value_cell(check, check.baseline).text));
+      "{0}>\n    <{1} message=\"{2}\"{3}>{4} against {5}: {2}</{1}>\n  </testcase>\n", begin,
+      failed ? "failure" : "skipped", reason, failed ? " type=\"regression\"" : "",
+      xml(value_cell(check, check.current).text), xml(value_cell(check, check.baseline).text));
 }
 
 }  // namespace
@@ -406,7 +406,7 @@ std::string gate_junit(const Judgement& judgement, const GateSides& sides) {
     cases += junit_case(check);
   }
   return fmt::format(
-      "{}{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" "
+      "{}{} against {}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" "
       "time=\"{:.3f}\">\n{}{}</testsuite>\n</testsuites>\n",
       kJunitBeginning, xml(sides.current), xml(sides.baseline), judgement.checks.size(),
       counts[Verdict::regression], counts[Verdict::undecided], seconds, warnings, cases);

@@ -9,6 +9,7 @@
 #include "analysis/document/document.h"
 #include "analysis/gate/judge.h"
 #include "analysis/gate/side.h"
+#include "analysis/study/study.h"
 
 namespace paceline {
 
@@ -29,9 +30,9 @@ Document gate_document(const Judgement& judgement, const GateSides& sides);
 // Whether it is such a document as Markdown.
 bool is_gate_markdown(std::string_view text);
 
-// One test case per check, grouped by quantity. A regression is a failure and an undecided check an
-// error, so that CI systems show both. The seconds of a check of time are those of a run of the
-// current side.
+// One test case per check, grouped by quantity. A regression is a failure, and an undecided check
+// is skipped with its reason as message: nothing broke. The seconds of a check of time are those of
+// a run of the current side.
 std::string gate_junit(const Judgement& judgement, const GateSides& sides);
 bool is_gate_junit(std::string_view text);
 
@@ -50,10 +51,11 @@ std::string steadiness_text(const Judgement& judgement);
 std::string github_action_json(const Side& side);
 
 // OpenMetrics text, for GitLab's metrics reports and Prometheus: gauges
-// paceline_seconds{study="...",name="..."} with the mean of each point, paceline_seconds_low and
-// _high with its 95 % interval, and paceline_runs. Points whose runs state only their rate are
-// paceline_seconds_per_sample instead.
-std::string open_metrics(const Side& side);
+// paceline_seconds{study="...",name="...",workload="...",gpus="2",backend="ring"} with the mean of
+// each point, paceline_seconds_low and _high with its 95 % interval, and paceline_runs. Points
+// whose runs state only their rate are paceline_seconds_per_sample instead. Of rows of `studies`
+// that have a base also paceline_speed_up and paceline_efficiency.
+std::string open_metrics(const Side& side, const std::vector<Study>& studies = {});
 
 // Whether one of the functions above made this text.
 bool is_export(std::string_view text);

@@ -215,7 +215,7 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   succeed("export kept/first/old --format openmetrics --out metrics.txt");
   const std::string metrics = file_text(folder() / "metrics.txt");
   const std::regex line(
-      R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{study="[^"]+",name="[^"]+"\} [0-9.e+-]+|# EOF)j");
+      R"j(# (TYPE|HELP) paceline_\w+ .+|paceline_\w+\{study="[^"]+",name="[^"]+"(,\w+="[^"]*")+\} [0-9.e+-]+|# EOF)j");
   std::istringstream lines(metrics);
   int samples = 0;
   for (std::string each; std::getline(lines, each);) {
@@ -224,9 +224,33 @@ TEST_F(CliGate, ExportsAreReadByTheToolsTheyAreFor) {
   }
   EXPECT_EQ(samples, 2);
   EXPECT_TRUE(metrics.ends_with("\n# EOF\n"));
+  expect_parts(metrics,
+               {"\npaceline_speed_up{", "\npaceline_efficiency{", ",gpus=\"1\"", ",gpus=\"2\""});
   expect_refused("export kept/first/old --format openmetric", 64,
                  {"openmetric", "did you mean \"openmetrics\"?"});
   expect_refused("export missing --format openmetrics", 65, {"missing"});
+}
+
+TEST_F(CliGate, MetricsAreReadByPrometheus) {
+  std::string python = "python3";
+  if (shell(python + " -c 'import prometheus_client'").code != 0) python = "/usr/bin/python3";
+  if (shell(python + " -c 'import prometheus_client'").code != 0) {
+    GTEST_SKIP() << "python3 has no prometheus_client (python3-prometheus-client)";
+  }
+  succeed("gate --ab ./old ./old spec.json --rounds 3 --out kept");
+  succeed("export kept/first/old --format openmetrics --out metrics.txt");
+  make("read.py", R"(
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+families = {family.name: family for family in text_string_to_metric_families(open("metrics.txt").read())}
+for name in ("paceline_seconds", "paceline_seconds_low", "paceline_speed_up", "paceline_speed_up_high", "paceline_efficiency"):
+    by_size = {sample.labels["gpus"]: sample for sample in families[name].samples}
+    assert set(by_size) == ({"2"} if name.endswith("high") else {"1", "2"}), (name, by_size)  # a base has no interval
+    assert all(each.labels["backend"] == "mpi" and each.labels["workload"] == "mnist-cnn" for each in by_size.values())
+    print(name, round(by_size["2"].value, 1))
+)");
+  const Ran ran = expect_success(shell(python + " read.py"));
+  expect_parts(ran.out,
+               {"paceline_seconds 6.0", "paceline_speed_up 1.7", "paceline_efficiency 0.8"});
 }
 
 TEST_F(CliGate, BadRequestsAreOneLine) {

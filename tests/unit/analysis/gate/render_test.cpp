@@ -177,15 +177,15 @@ TEST(GateRender, JsonHasAllChecks) {
 
 TEST(GateRender, JunitCountsAndEscapes) {
   expect_parts(gate_junit(mixed(), {}),
-               {"tests=\"3\" failures=\"1\" errors=\"1\"",
+               {"tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"",
                 "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\"",
-                "<failure message=\"slower by 10.0 %", "<error message=\"2 and 2 runs"});
+                "<failure message=\"slower by 10.0 %", "<skipped message=\"2 and 2 runs"});
 }
 
 // Surefire's and Jenkins' schema: seconds with 3 decimals at most.
 TEST(GateRender, JunitHasTimes) {
   expect_parts(gate_junit(mixed(), {}),
-               {"errors=\"1\" skipped=\"0\" time=\"11.000\">",
+               {"errors=\"0\" skipped=\"1\" time=\"11.000\">",
                 "name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" time=\"11.000\">",
                 "paceline.gate.loss\" name=\"mnist-cnn gpus=2,backend=&lt;&amp;&quot;|&gt;\" "
                 "time=\"0.000\"/>"});
@@ -193,7 +193,7 @@ TEST(GateRender, JunitHasTimes) {
   rated.checks[0].current = 5e-5;  // of a sample
   rated.checks[0].run_seconds = 8;
   expect_parts(gate_junit(rated, {}),
-               {"skipped=\"0\" time=\"8.000\">", "backend=&lt;&amp;&quot;|&gt;\" time=\"8.000\">"});
+               {"skipped=\"1\" time=\"8.000\">", "backend=&lt;&amp;&quot;|&gt;\" time=\"8.000\">"});
 }
 
 TEST(GateRender, ACertainSlowdownThatPassesIsReportedEverywhere) {

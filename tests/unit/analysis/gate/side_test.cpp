@@ -446,6 +446,32 @@ TEST(GateExport, GithubActionHasAnEntryAPoint) {
   EXPECT_EQ(rows[0]["extra"], "3 runs");
 }
 
+TEST(GateExport, MetricsHaveALabelForEachAxis) {
+  std::vector<Json> records = drifting_study();
+  for (Json& json : records) {
+    json["point"] = json["point"].get<std::string>() + ",bucket_mb=8.0";
+    json["parameters"]["bucket_mb"] = 8.0;
+  }
+  const StoreContent content = canonical_content(records);
+  const std::string metrics = open_metrics(load_side("study", content), make_studies(content));
+  const std::string labels =
+      ",workload=\"mnist-cnn\",gpus=\"2\",cpus_per_task=\"1\",backend=\"mpi\",bucket_mb=\"8\"} ";
+  expect_parts(metrics, {labels, "\n# TYPE paceline_speed_up gauge\n", "\npaceline_speed_up_low{",
+                         "\n# TYPE paceline_efficiency gauge\n"});
+  EXPECT_EQ(open_metrics(load_side("study", content)).find("speed_up"), std::string::npos);
+  // What trained worse than its base has no speed-up.
+  for (Json& json : records) {
+    if (json["parameters"]["gpus"] == 2) json["quality"]["test_accuracy"] = 0.5;
+  }
+  const StoreContent worse = canonical_content(records);
+  const std::string without = open_metrics(load_side("study", worse), make_studies(worse));
+  const auto at = without.find("paceline_speed_up{");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(without.find("gpus=\"2\"", at),
+            without.find("gpus=\"2\"", without.find("paceline_runs{")))
+      << without;
+}
+
 TEST(GateExport, NamesProgramStudyAndUnit) {
   const Side side = drifting_side([](std::vector<Json>& records) {
     for (Json& json : records) {

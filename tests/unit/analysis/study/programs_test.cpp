@@ -264,7 +264,8 @@ TEST(Programs, ExportsNameStudyAndProgram) {
   const std::string metrics = open_metrics(side);
   const std::string junit = gate_junit(judge(load("baseline"), side, {}), {});
   for (const std::string& name : names) {
-    expect_parts(metrics, {"paceline_seconds{study=\"contest\",name=\"" + name + "\"} "});
+    expect_parts(metrics, {"paceline_seconds{study=\"contest\",name=\"" + name +
+                           "\",workload=\"command\","});
     expect_parts(junit, {"<testcase classname=\"paceline.gate.time\" name=\"" + name + "\""});
   }
 }
