@@ -4,6 +4,7 @@
 #include <regex>
 #include <set>
 
+#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "tests/integration/cli/paceline.h"
 
@@ -91,6 +92,66 @@ TEST_F(Recipes, ReFrameRunsItsCheck) {
       expect_success(with_program("reframe -c '" + (kRecipes / "reframe_paceline.py").string() +
                                   "' -r --performance-report --prefix=rfm"));
   expect_parts(ran.out, {"Ran 2/2", "throughput", "exposed_communication"});
+}
+
+class Action : public Recipes {
+ protected:
+  void SetUp() override {
+    if (!is_here("python3 -c 'import yaml'")) GTEST_SKIP() << "there is no python3-yaml";
+    std::ofstream(folder() / "quick") << "sleep 0.05\n";
+    std::ofstream(folder() / "slow") << "sleep 0.3\n";
+    // Instead of paceline: ends as PLAYED says.
+    std::ofstream(folder() / "play") << R"(#!/bin/sh
+if [ "$1" = --version ]; then echo "paceline of a test"; exit 0; fi
+printf '<%s>' "$@"
+echo "played $PLAYED" > gate/gate.md
+exit "$PLAYED"
+)";
+    shell("chmod +x play");
+  }
+  Ran play(const std::string& inputs, const std::string& before = "") const {
+    return shell(before +
+                 " python3 '" PACELINE_SOURCE_DIR
+                 "/tests/integration/cli/play_action.py' '" PACELINE_SOURCE_DIR "/action.yml' " +
+                 inputs);
+  }
+};
+
+TEST_F(Action, HandsItsInputsToTheGate) {
+  const Ran ran = play(
+      "program=$PWD/play old='python3 a.py' new=./b spec=s.json set=\"$(printf "
+      "'epochs=1\\ngpus=1,2')\" "
+      "control=false",
+      "PLAYED=0");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_parts(ran.out,
+               {"paceline of a test", "<gate><--ab><python3 a.py><./b><s.json>",
+                "<--set><epochs=1><--set><gpus=1,2>", "output verdict=pass", "summary: played 0"});
+  EXPECT_FALSE(contains(ran.out, "--control")) << ran.out;
+}
+
+TEST_F(Action, FailsTheJobOnARegressionOnly) {
+  struct Case {
+    const char *played, *inputs, *verdict;
+    int code;
+  };
+  for (const Case& each : {Case{"1", "", "regression", 1}, Case{"2", "", "undecided", 0},
+                           Case{"2", "undecided=fail", "undecided", 2}, Case{"65", "", "", 65},
+                           Case{"0", "undecided=maybe", "", 64}, Case{"0", "control=on", "", 64}}) {
+    const Ran ran = play("program=$PWD/play old=a new=b " + std::string(each.inputs),
+                         std::string("PLAYED=") + each.played);
+    EXPECT_EQ(ran.code, each.code) << each.played << each.inputs << ran.err;
+    expect_parts(ran.out, {std::string("output verdict=") + each.verdict});
+  }
+}
+
+TEST_F(Action, FindsASlowerProgram) {
+  const Ran ran =
+      play("program='" PACELINE_BINARY "' old='sh quick' new='sh slow' control=false max-rounds=6");
+  EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+  expect_parts(ran.out, {"::error title=paceline gate regression::", "output verdict=regression",
+                         "summary: "});
+  EXPECT_TRUE(contains(read_text(folder() / "gate/gate.xml"), "<failure message="));
 }
 
 // What ReFrame would start on partitions whose launchers differ, with one GPU a node.
