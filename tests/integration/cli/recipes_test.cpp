@@ -94,6 +94,26 @@ TEST_F(Recipes, ReFrameRunsItsCheck) {
   expect_parts(ran.out, {"Ran 2/2", "throughput", "exposed_communication"});
 }
 
+TEST_F(Recipes, HooksForPreCommitRefuseWhatIsWrong) {
+  if (!is_here("python3 -c 'import yaml'")) GTEST_SKIP() << "there is no python3-yaml";
+  const std::string sources = PACELINE_SOURCE_DIR;
+  std::ofstream(folder() / "bad.json") << R"({"name": "x", "partiton": "a"})";
+  for (const auto& [hook, good, wrong] :
+       {std::tuple("paceline-spec", "sweeps/quick.json", "unknown key \"partiton\""),
+        {"paceline-site", "slurm/sites/generic.json", "did you mean \"partition\"?"}}) {
+    const std::string entry =
+        shell(
+            "python3 -c 'import yaml; print(*(each[\"entry\"] for each in yaml.safe_load(open(\"" +
+            sources + "/.pre-commit-hooks.yaml\")) if each[\"id\"] == \"" + hook + "\"))'")
+            .out;
+    const std::string call = entry.substr(0, entry.find('\n')) + " '" + sources + "/" + good + "' ";
+    expect_success(with_program(call));
+    const Ran ran = with_program(call + "bad.json");
+    EXPECT_NE(ran.code, 0);
+    expect_parts(ran.err, {"bad.json:1", wrong});
+  }
+}
+
 class Action : public Recipes {
  protected:
   void SetUp() override {
