@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The JAX side of a side-by-side measurement: one training loop, one JSON line.
 
 Workloads   mnist-mlp | mnist-cnn | resnet50          (the networks of the published studies)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """GPT-2 on synthetic tokens by PyTorch: one training loop, one JSON line.
 
 Models     gpt2-124m | gpt-tiny                  (the architecture of GPT-2; of gpt-tiny a token is a byte)

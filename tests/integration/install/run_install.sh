@@ -42,7 +42,7 @@ grep -q 'not here: frameworks/torch_gpt.py, which program ' "$scratch/plan" || {
 
 # A page for each command whose help the tests have.
 while IFS= read -r page; do
-  [ -s "$prefix/share/man/man1/$page.1" ] || fail "no page $page.1"
+  [ -s "$prefix/share/man/man1/$page.1.gz" ] || fail "no page $page.1.gz"
 done < <(cd "$source/tests/integration/cli/help" && printf '%s\n' *.txt | grep -v -e --help | sed 's/\.txt$//; s/_/-/g; /^paceline$/!s/^/paceline-/')
 for file in bash-completion/completions/paceline zsh/site-functions/_paceline fish/vendor_completions.d/paceline.fish \
   paceline/schemas/spec.schema.json paceline/schemas/site.schema.json paceline/schemas/record.schema.json; do
