@@ -30,6 +30,8 @@ std::string default_text(const Parameter& parameter) {
 
 namespace {
 
+constexpr std::size_t kLongestText = 1 << 20;  // as a spec
+
 constexpr EnumName<OnResume> kOnResume[] = {{OnResume::must_match, "must match"},
                                             {OnResume::announced, "announced"},
                                             {OnResume::free, "free"}};
@@ -117,8 +119,12 @@ Json parameter_schema(const Parameter& parameter) {
   } else if (parameter.kind == ValueKind::boolean) {
     schema["type"] = "boolean";
   } else if (parameter.kind == ValueKind::text) {
-    schema.update(Json::parse(kTextSchema));
-    if (parameter.name == "steps_per_epoch") schema["type"] = {"string", "integer"};
+    schema.update(Json::parse(text_schema(R"([\x00-\x1f\x7f])", kLongestText)));
+    if (parameter.name == "steps_per_epoch") {
+      schema.update({{"type", {"string", "integer"}}, {"minimum", 1}});
+      schema["pattern"] = "^[1-9][0-9]*(/replicas)?$";
+      schema.erase("not");  // which no number passes
+    }
     if (parameter.name == "backend") {
       std::vector<std::string> wrappers;
       for (const Name& wrapper : known_names().wrappers) wrappers.push_back(wrapper.name);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json_field.h"
@@ -97,8 +98,11 @@ void add_spec_rules(Json& schema) {
   Json values = Json::object(), lists = Json::object();
   schema["definitions"] = {
       {"text", placeholder_schema()}, {"result", result_schema()}, {"results", results_schema()}};
+  Json of_programs = Json::object();  // what only they take
   for (const Parameter& parameter : parameters()) {
     const std::string name(parameter.name);
+    if (parameter.need == Requirement::own_program) of_programs[name] = false;
+    if (std::ranges::count(program_keys(), name) > 0) continue;  // a key, no axis
     schema["definitions"][name] = parameter_schema(parameter);
     const Json value = refer(name);
     values[name] = value;
@@ -135,6 +139,7 @@ void add_spec_rules(Json& schema) {
   schema["required"] = {"name", "workload"};
   schema["if"] = {{"properties", {{"workload", {{"const", kCommandWorkload}}}}}};
   schema["then"] = {{"oneOf", {one, several}}};
+  for (const char* key : {"fixed", "axes"}) none[key] = {{"properties", of_programs}};
   schema["else"] = {{"properties", none}};
 }
 

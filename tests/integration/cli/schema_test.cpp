@@ -157,10 +157,13 @@ TEST_F(Schema, OfSpecsRefusesWhatTheProgramRefuses) {
                                             R"j({"command": ["a"]})j",
                                             R"j({"programs": {}})j",
                                             R"j({"gpus": [1]})j",
+                                            R"j({"fixed": {"weights": "a\u0001b"}})j",
+                                            R"j({"axes": {"verbose": [1, 2]}})j",
                                             R"j({"$schema": 3})j"});
   const Json others = Json::parse(R"j({"name": "s", "workload": "command", "command": ["./a"]})j");
   for (Named& each : patched(
            others, {R"j({"command": null})j",
+                    R"j({"axes": {"processes": ["one"]}})j",
                     R"j({"command": "./a"})j",
                     R"j({"command": []})j",
                     R"j({"command": [""]})j",
