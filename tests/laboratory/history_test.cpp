@@ -66,7 +66,7 @@ History make_history(const Nights& kind, int nights, std::uint32_t seed) {
     if (kind.are_nodes) session.hosts = {is_second ? "node07" : "node01"};
     series.sessions.push_back(std::move(session));
   }
-  return find_history({HistoryStudy{"made", {series}, {}, {}}});
+  return find_history({HistoryStudy{"made", {}, {series}, {}, {}}});
 }
 
 std::string history_text(const History& history) {
