@@ -131,8 +131,8 @@ class TrendSentence {
     return shown(hull_at(trends_, size, &SizeOfTrend::fraction));
   }
 
-  // "; one of up to 89.6 / 3.9 points of efficiency on 2, 4 replicas cannot be excluded": the upper
-  // ends of intervals, but for sizes that exclude any loss.
+  // ", which may hide up to 89.6 / 3.9 points of efficiency on 2, 4 replicas": the upper ends of
+  // intervals, but for sizes that exclude any loss.
   std::string bounds() const {
     constexpr double kShown = 0.0005;
     std::vector<std::string> sizes, points;

@@ -29,7 +29,7 @@ struct Page {
 };
 
 // What the legend states where rounds that resemble each other make claims too frequent.
-constexpr char kRoundsIndependent[] = "takes? (its|their) rounds for independent";
+constexpr char kRoundsIndependent[] = "takes? rounds as independent";
 
 // As report makes it: of settings of one size against the first.
 Section make_report_section(const Study& study);

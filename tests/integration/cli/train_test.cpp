@@ -204,7 +204,7 @@ TEST_F(CliTrain, ABusyMachineIsNoticed) {
   EXPECT_GE(load.at("runnable_tasks_before").get<int>(), 2) << load;
   EXPECT_TRUE(contains(load.at("why"), "went to other processes")) << load;
   EXPECT_GT(record.at("provenance").at("machine").at("cpus").get<int>(), 0);
-  expect_parts(paceline("report r.json").out, {"\nWarning: the machine was busy: 1 of 1 run"});
+  expect_parts(paceline("report r.json").out, {"\nWarning: the machine was busy in 1 of 1 run"});
 }
 
 TEST_F(CliTrain, TasksThatDoNotMatchTheReplicas) {
