@@ -3,91 +3,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <map>
-#include <nlohmann/json.hpp>
-
-#include "engine/core/json.h"
-#include "tests/integration/cli/paceline.h"
+#include "tests/integration/cli/why_program.h"
 
 namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-
-class WhyOfProgram : public Cli {
- protected:
-  void SetUp() override {
-    if (shell("command -v python3").code != 0) GTEST_SKIP() << "no python3 on the PATH";
-    fs::copy(kPrograms / "launch.py", folder());
-    fs::copy(kPrograms / "train.py", folder());
-    std::ofstream(folder() / "notes.txt") << "mine\n";
-  }
-
-  // `why` with the stand-in's two ranks.
-  Ran why(const std::string& options, const std::string& program) const {
-    return shell("PYTHONPATH=" + kPrograms.string() + " paceline why " + options +
-                 " -- python3 launch.py train.py " + program);
-  }
-  Json verdict(const std::string& options, const std::string& program) const {
-    const Ran ran = why("--json --minutes 2 " + options, "--steps 134 " + program);
-    EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err << ran.out;  // the machine may be busy
-    return parse_json(ran.out);
-  }
-  void expect_no_measure(const std::string& program, int code,
-                         const std::vector<std::string>& parts) const {
-    const Ran ran = why("", program);
-    EXPECT_EQ(ran.code, code) << ran.err;
-    EXPECT_EQ(ran.out, "");
-    expect_parts(ran.err, parts);
-  }
-
-  // What the hook writes of the ranks of a program that it is loaded into, without `why`.
-  Json hooked(const std::string& settings, const std::string& program,
-              const std::string& before = "") const {
-    fs::remove_all(folder() / "out");
-    fs::create_directory(folder() / "out");
-    Json all = {{"out", (folder() / "out").string()},
-                {"warm", 34},
-                {"steps", 60},
-                {"seconds", 0},
-                {"take", Json::array()},
-                {"replicas", "2"},
-                {"threads", 0},
-                {"cpus", {0}},
-                {"bucket_mb", 0},
-                {"workers", 0},
-                {"batch", 0}};
-    all.update(parse_json(settings));
-    expect_success(shell("export PYTHONPATH=" + kHook.string() + ":" + before + kPrograms.string() +
-                         "\nexport PACELINE_WHY='" + json_text(all) +
-                         "'\ntimeout 60 python3 launch.py train.py " + program));
-    const fs::path file = folder() / "out" / "run.json";
-    return fs::exists(file) ? parse_json(file_text(file)) : Json();
-  }
-
-  // Names and contents of all files of the folder, but the study.
-  std::map<std::string, std::string> files() const {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder())) {
-      const std::string name = entry.path().lexically_relative(folder());
-      if (!name.starts_with("study")) {
-        all[name] = entry.is_regular_file() ? file_text(entry.path()) : "";
-      }
-    }
-    return all;
-  }
-
-  const fs::path kPrograms = fs::path(PACELINE_SOURCE_DIR) / "tests/integration/cli/stand_in_torch";
-  const fs::path kHook = fs::path(PACELINE_SOURCE_DIR) / "sweeps/why";
-};
-
-double points(const Json& verdict, const std::string& key, const std::string& rows = "causes") {
-  for (const Json& cause : verdict.at(rows)) {
-    if (cause.at("key") == key) return cause.at("points");
-  }
-  ADD_FAILURE() << "no " << key << " in " << verdict.dump(2);
-  return 0;
-}
 
 // A step is 2 ms of work, 4 ms of waiting and a sum of 0.5 ms.
 TEST_F(WhyOfProgram, NamesTheLoaderTriesWorkersAndLeavesTheFolderAsItIs) {
@@ -110,17 +31,6 @@ TEST_F(WhyOfProgram, NamesTheLateRank) {
   EXPECT_EQ(verdict.at("first_cause"), "late") << verdict.dump(2);
   EXPECT_GT(points(verdict, "late"), 25);
   EXPECT_LT(verdict.at("efficiency_high").get<double>(), 0.7);
-}
-
-TEST_F(WhyOfProgram, NamesTinyBucketsSavesAndTheSmallerBatch) {
-  const Json buckets = verdict("", "--bucket 2.5");  // ten sums of 0.5 ms
-  EXPECT_EQ(buckets.at("first_cause"), "sums") << buckets.dump(2);
-  EXPECT_GT(points(buckets, "buckets", "tries"), 30);
-  const Json saves = verdict("", "--save weights.txt --save_seconds 0.003");
-  EXPECT_EQ(saves.at("first_cause"), "saves") << saves.dump(2);
-  const Json batch = verdict("", "--global-batch 32");
-  EXPECT_EQ(batch.at("first_cause"), "small_batch") << batch.dump(2);
-  EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
 }
 
 TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {

@@ -1,0 +1,23 @@
+// Causes that `paceline why` names, by minutes of runs: by tests/full.
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/cli/why_program.h"
+
+namespace paceline {
+namespace {
+
+class WhyCauses : public WhyOfProgram {};
+
+TEST_F(WhyCauses, NamesTinyBucketsSavesAndTheSmallerBatch) {
+  const Json buckets = verdict("", "--bucket 2.5");  // ten sums of 0.5 ms
+  EXPECT_EQ(buckets.at("first_cause"), "sums") << buckets.dump(2);
+  EXPECT_GT(points(buckets, "buckets", "tries"), 30);
+  const Json saves = verdict("", "--save weights.txt --save_seconds 0.003");
+  EXPECT_EQ(saves.at("first_cause"), "saves") << saves.dump(2);
+  const Json batch = verdict("", "--global-batch 32");
+  EXPECT_EQ(batch.at("first_cause"), "small_batch") << batch.dump(2);
+  EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline
