@@ -93,9 +93,8 @@ Table sizes_table(const Prediction& prediction) {
     columns
         .interval(prediction.predictors[i].name + "_" + key, "",
                   [&, i](Row size) {
-                    const auto& value = size.by_predictor[i];
-                    return size.is_predicted && value ? measured_cell(shown(prediction, *value))
-                                                      : Cell{};
+                    if (!size.is_predicted || !size.by_predictor[i]) return Cell{};
+                    return measured_cell(shown(prediction, *size.by_predictor[i]));
                   })
         .programs();
   }

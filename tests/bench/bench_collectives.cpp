@@ -61,7 +61,7 @@ void all_reduce(benchmark::State& state, BackendFactory make, int ranks, bool re
   BenchOptions options;
   options.rounds = 1;
   options.iterations = std::clamp<std::size_t>((std::size_t{1} << 24) / bytes, 3, 500);
-  options.copies = ranks > 1;  // alone there is nothing to move
+  options.baselines = ranks > 1;  // alone there is nothing to move
   const auto backend = make();
   const auto communicators = backend->connect(membership(ranks));
   std::vector<std::exception_ptr> errors(communicators.size());
