@@ -28,7 +28,7 @@ bool may_be_within(const NearPoint& point, double within) {
 }
 
 std::string cost_text(const Study& study, double cost, bool rates) {
-  return rates ? study.unit.text(1 / cost) : fmt::format("{:.4g} s", cost);
+  return rates ? study.unit.text(1 / cost) : seconds_text(cost);
 }
 
 std::string cost_text(const Study& study, const Best& best, const NearPoint& point) {
@@ -142,7 +142,7 @@ std::string costs_text(const Study& study, const Best& best) {
     high = std::max(high, shown(point));
   }
   const auto text = [&](double value) {
-    return best.rates ? study.unit.text(value) : fmt::format("{:.4g} s", value);
+    return best.rates ? study.unit.text(value) : seconds_text(value);
   };
   return text(low) == text(high) ? text(low) : text(low) + " to " + text(high);
 }

@@ -171,7 +171,7 @@ std::string base_note(const Study& study, const Comparison& comparison,
   for (const std::size_t i : used) {
     const RowFacts& base = facts[i];
     const std::string value = comparison.rates ? study.unit.text(base.samples_per_second->value)
-                                               : fmt::format("{:.4g} s", base.fit_seconds->value);
+                                               : seconds_text(base.fit_seconds->value);
     const std::string name = base_name(base.run(), study.axes);
     bases.push_back(value + (name.empty() ? "" : " (" + name + ")"));
   }

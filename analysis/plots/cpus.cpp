@@ -66,7 +66,7 @@ HeatMap make_heat_map(const PlotSource& source, const Cells& cells) {
       const double heat = std::clamp((slower - 1) / (kDarkest - 1), 0.0, 1.0);
       const std::string value = source.comparison.rates
                                     ? source.study.unit.text(1000 / found->second)
-                                    : fmt::format("{:.4g} s", found->second);
+                                    : seconds_text(found->second);
       line.push_back(HeatCell{
           value, slower == 1 ? "best" : fmt::format("+{:.1f} %", 100 * (slower - 1)), heat});
     }

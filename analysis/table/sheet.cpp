@@ -271,9 +271,8 @@ std::string describe_base(const SheetData& data) {
   std::vector<std::string> bases;
   for (const std::size_t i : used) {
     const double cost = mean_cost(data.study.rows[i], data.comparison.rates).value;
-    bases.push_back(
-        data.sizes[i].name + ", " +
-        (data.comparison.rates ? data.study.unit.text(1 / cost) : fmt::format("{:.4g} s", cost)));
+    bases.push_back(data.sizes[i].name + ", " +
+                    (data.comparison.rates ? data.study.unit.text(1 / cost) : seconds_text(cost)));
   }
   if (bases.empty()) return "No speed-up: no size has another one as its base";
   return fmt::format("Base: {}. Efficiency: the speed-up over the ideal one, {} over the base's",

@@ -358,7 +358,7 @@ Section runs_part(const std::vector<RowFacts>& rows, const std::vector<std::stri
     }
     if (runs.command.empty() && runs.records.links.empty()) all.pop_back();
   }
-  return {.title = "One more run of a row, and the runs that it has",
+  return {.title = "Command and records of each row",
           .kind = "runs",
           .table = ColumnsOf<Runs>()
                        .text("point", "point", &Runs::point)
@@ -473,7 +473,10 @@ Section make_section(const Study& study, const Comparison& comparison,
   const std::vector<BrokenRule> broken = broken_rules(study, comparison, facts);
   const std::vector<ProvenanceFact> origin = provenance(study);
   section.lead = make_lead(study, origin);
-  section.parts = {rules_part(broken), provenance_part(origin), runs_part(rows, names)};
+  section.parts = {rules_part(broken), provenance_part(origin)};
+  if (Section runs = runs_part(rows, names); !runs.table.rows.empty()) {
+    section.parts.push_back(std::move(runs));
+  }
   if (!study.left_out.empty()) {
     section.parts.push_back(
         {.title = fmt::format("All records and runs left out: {}", study.left_out.size()),

@@ -194,6 +194,12 @@ std::string format_rate(double per_second) {
   return digits;
 }
 
+std::string seconds_text(double seconds) {
+  constexpr double kGrouped = 10000, kAbsurd = 1e12;
+  const bool is_grouped = seconds >= kGrouped && seconds < kAbsurd;
+  return (is_grouped ? format_rate(seconds) : fmt::format("{:.4g}", seconds)) + " s";
+}
+
 std::string format_seconds(double seconds) {
   if (seconds < 0) return "-" + format_seconds(-seconds);
   // Bounds are where rounding would reach the next unit.

@@ -47,6 +47,7 @@ int decimals_for(double value, int digits);
 std::string format_bytes(double bytes);                     // "11.6 MB", powers of 1000
 std::string format_seconds(double seconds);                 // "1.24 s", "3 min 20 s", "850 us"
 std::string format_rate(double per_second);                 // "54,229", "2.31"
+std::string seconds_text(double seconds);                   // to compare: "9.971 s", "129,686 s"
 std::string counted(double number, std::string_view noun);  // "1 row", "2 rows", "2.5 rows"
 std::string shell_quote(std::string_view word);
 std::string shell_quote(const std::vector<std::string>& words);  // with a space between

@@ -76,6 +76,13 @@ TEST(Text, RatesKeepThreeDigits) {
   EXPECT_EQ(format_rate(0), "0");
 }
 
+TEST(Text, SecondsToCompareHaveFourDigitsOrAllBeforeThePoint) {
+  EXPECT_EQ(seconds_text(0.012345), "0.01235 s");
+  EXPECT_EQ(seconds_text(9971.4), "9971 s");
+  EXPECT_EQ(seconds_text(129686), "129,686 s");
+  EXPECT_EQ(seconds_text(1e300), "1e+300 s");
+}
+
 TEST(Text, UnitsForPeople) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(999), "999 B");

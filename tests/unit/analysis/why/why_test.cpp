@@ -55,7 +55,7 @@ WhyEvidence make_evidence(const MadeProgram& of, int rounds) {
   return evidence;
 }
 
-const Cause& cause_at(const WhyVerdict& verdict, const std::string& key) {
+const Cause& cause_at(const WhyVerdict& verdict, const char* key) {
   const auto found = std::ranges::find(verdict.causes, key, &Cause::key);
   EXPECT_NE(found, verdict.causes.end()) << key;
   return *found;
