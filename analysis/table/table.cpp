@@ -466,17 +466,14 @@ Section make_section(const Study& study, const Comparison& comparison,
   section.notes = legend(study, comparison, facts, interval);
   section.caveats = caveats(study, comparison);
   fold_rows(rows, rates, table);
-  if (interval != "none") {
-    section.notes.push_back(verdict_note(comparison, facts));
-  }
+  if (interval != "none") section.notes.push_back(verdict_note(comparison, facts));
   if (against) section.notes.push_back(against_note(study, *against));
   const std::vector<BrokenRule> broken = broken_rules(study, comparison, facts);
   const std::vector<ProvenanceFact> origin = provenance(study);
   section.lead = make_lead(study, origin);
   section.parts = {rules_part(broken), provenance_part(origin)};
-  if (Section runs = runs_part(rows, names); !runs.table.rows.empty()) {
-    section.parts.push_back(std::move(runs));
-  }
+  Section runs = runs_part(rows, names);
+  if (!runs.table.rows.empty()) section.parts.push_back(std::move(runs));
   if (!study.left_out.empty()) {
     section.parts.push_back(
         {.title = fmt::format("All records and runs left out: {}", study.left_out.size()),
