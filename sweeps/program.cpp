@@ -43,7 +43,7 @@ class ProgramReader {
     }
     if (const auto shell = field_.find("shell")) program_.shell = shell->flag();
     if (const auto processes = field_.find("processes")) {
-      program_.processes = processes->choice({"one", "node", "replica"});
+      program_.processes = processes->choice(split(find_parameter("processes")->values, '|'));
     }
     program_.command = words(*command);
     if (const auto setup = field_.find("setup")) program_.setup = words(*setup);

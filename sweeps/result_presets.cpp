@@ -11,10 +11,6 @@ namespace paceline {
 
 namespace {
 
-constexpr EnumName<ResultFrom> kSources[] = {
-    {ResultFrom::line, "line"}, {ResultFrom::json, "json"}, {ResultFrom::json_line, "json_line"},
-    {ResultFrom::csv, "csv"},   {ResultFrom::key, "key"},   {ResultFrom::events, "events"}};
-
 constexpr EnumName<Pick> kPicks[] = {
     {Pick::only, "only"},     {Pick::first, "first"}, {Pick::last, "last"}, {Pick::mean, "mean"},
     {Pick::median, "median"}, {Pick::least, "min"},   {Pick::most, "max"}};
@@ -124,7 +120,7 @@ JsonFieldReaders result_readers(ResultSource& source,
                     "write [\"^Validation\", \"^Epoch\"]");
         },
         R"({"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 2, "maxItems": 2})"}}};
-  for (const auto& [from, key] : kSources) {
+  for (const auto& [from, key] : kResultSources) {
     const auto read = [&source, from = from](const JsonField& what) {
       if (!source.what.empty()) {
         what.fail(fmt::format("result {} has two sources", source.name), "keep one of them");

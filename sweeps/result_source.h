@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
 enum class ResultFrom {
@@ -16,6 +18,11 @@ enum class ResultFrom {
   key,        // a key of a file of key=value or key: value lines, or of such printed lines
   events,     // a tag of TensorBoard event files
 };
+
+// The keys of a result, by which a spec says it.
+inline constexpr EnumName<ResultFrom> kResultSources[] = {
+    {ResultFrom::line, "line"}, {ResultFrom::json, "json"}, {ResultFrom::json_line, "json_line"},
+    {ResultFrom::csv, "csv"},   {ResultFrom::key, "key"},   {ResultFrom::events, "events"}};
 
 // What becomes of several numbers.
 enum class Pick { only, first, last, mean, median, least, most };

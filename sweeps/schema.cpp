@@ -38,8 +38,8 @@ Json result_schema() {
   Json schema = Json::parse(object_schema(result_readers(any, {})));
   schema["properties"]["file"] = refer("text");
   schema["oneOf"] = Json::array();
-  for (const char* source : {"line", "json", "json_line", "csv", "key", "events"}) {
-    schema["oneOf"].push_back({{"required", {source}}});
+  for (const auto& [from, key] : kResultSources) {
+    schema["oneOf"].push_back({{"required", {key}}});
   }
   schema["allOf"] = Json::parse(R"([
     {"if": {"anyOf": [{"required": ["csv"]}, {"required": ["events"]}]}, "then": {"required": ["file"]}},
@@ -79,7 +79,7 @@ Json program_properties() {
             {"additionalProperties", refer("text")}}},
           {"directory", {{"type", "string"}}},
           {"setup", command},
-          {"processes", {{"enum", {"one", "node", "replica"}}}},
+          {"processes", parameter_schema(*find_parameter("processes"))},
           {"results", refer("results")},
           {"trace", refer("text")}};
 }

@@ -209,7 +209,9 @@ std::string open_ends_note(const Study& study) {
     }
     std::erase(names, "");
     if (parts.size() < kMostSeries) {
-      parts.push_back(fmt::format("{} replicas ({})", join(missing, ", "), join(names, ", ")));
+      const std::string numbers = join(missing, ", ");
+      parts.push_back(fmt::format("{} {} ({})", numbers, numbers == "1" ? "replica" : "replicas",
+                                  join(names, ", ")));
     } else {
       ++more;
     }

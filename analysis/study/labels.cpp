@@ -111,7 +111,7 @@ Load count_load(const Study& study) {
   return load;
 }
 
-// "no other process was seen", or how much of the CPUs others took at most.
+// How much of the CPUs other processes took at most.
 std::string others_text(const Load& load) {
   constexpr double kSeen = 0.0005;
   if (!load.share) return "other processes used less than 5 % of the CPUs";

@@ -236,6 +236,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
     set_variable("OMP_NUM_THREADS", threads.get<std::string>());
   }
   const std::string paths = environment_value(environment, "PYTHONPATH");
+  // Python's caches beside modules elsewhere would be refused as writes of the program.
+  set_variable("PYTHONDONTWRITEBYTECODE", "1");
   set_variable("PYTHONPATH", launch.hook.string() + (paths.empty() ? "" : ":" + paths));
   set_variable("TMPDIR", (launch.scratch / "tmp").string());
   set_variable(kHookVariable, json_text(settings));

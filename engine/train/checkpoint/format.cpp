@@ -267,7 +267,7 @@ void check_replaceable(const fs::path& folder) {
   if (fs::is_directory(status) && std::ranges::all_of(fs::directory_iterator(folder), is_ours)) {
     return;
   }
-  throw input_error("the model would be written here, but this is no model or checkpoint of ours",
+  throw input_error("the run would write its model or checkpoint here, but something else is here",
                     folder.string(), "give another --run-dir, or move it away");
 }
 

@@ -161,7 +161,8 @@ TEST_F(CliCommand, AnEditedProgramIsAnotherBuild) {
 
 TEST_F(CliCommand, AProgramOfYourOwnIsGatedAgainstItself) {
   sweep(R"j(["echo", "rate 7"])j", R"j({"samples_per_second": {"line": "rate ([0-9]+)"}})j");
-  const Ran ran = succeed("gate --aa s.json --until-decided");
+  const Ran ran = paceline("gate --aa s.json --until-decided");
+  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;  // undecided on a busy machine
   expect_parts(ran.err, {"first: echo 'rate 7'\nsecond: echo 'rate 7'"});
   expect_parts(ran.out, {"second echo 'rate 7' against first echo 'rate 7'"});
 }
@@ -318,10 +319,11 @@ TEST_F(CliCommand, LinesOfWritersAreNotCutIntoEachOther) {
 // Also where the program starts its ranks itself, into one pipe; behind a launcher that passes on
 // what they print nobody knows who wrote a part of a line.
 TEST_F(CliCommand, LinesOfItsOwnRanksAreJoinedByProcess) {
-  replace_file(
-      folder() / "ranks.sh",
-      "(printf 'rate 12'; sleep 0.3; echo 34) & (sleep 0.1; printf '000'; sleep 0.1; echo 0)"
-      " & wait\n");
+  replace_file(folder() / "ranks.sh",
+               "rm -f begun done; (printf 'rate 12'; touch begun; until [ -e done ]; do sleep 0.1; "
+               "done; echo 34) & "
+               "(until [ -e begun ]; do sleep 0.1; done; printf '000'; sleep 0.1; echo 0; touch "
+               "done) & wait\n");
   const std::string gpus = R"j("axes": {"gpus": [2]}, "fixed": {"oversubscribe": true})j";
   expect_success(sweep(R"j(["sh", "ranks.sh"])j", kRate, gpus));
   EXPECT_EQ(record("gpus=2/1.1.json")["throughput"]["samples_per_second"], 1234);
@@ -565,12 +567,18 @@ TEST_F(CliCommand, ADryRunNamesAnAbsentProgram) {
 // It prints for ever, from a session of its own: nobody waits for it, and its time is not the
 // run's.
 TEST_F(CliCommand, WhatGoesOnPrintingIsNotWaitedForAndEnded) {
+  // Its own time, as the machine may be busy.
+  const std::string results = R"j({"samples_per_second": {"line": "rate {number}"},
+                                   "steps": {"line": "{number} ms"}})j";
   for (const char* limit : {"", R"j("timeout_seconds": 6)j"}) {
     expect_success(sweep(
-        R"j(["sh", "-c", "setsid sh -c 'echo $$ > pid; while :; do echo y; sleep 0.01; done' & sleep 0.5; echo rate 7"])j",
-        kRate, limit));
-    EXPECT_EQ(record("gpus=1/1.1.json")["throughput"]["samples_per_second"], 7);
-    EXPECT_LT(record("gpus=1/1.1.json")["timing"]["fit_seconds"], 1.4);
+        R"j(["sh", "-c", "a=$(date +%s%3N); setsid sh -c 'echo $$ > pid; while :; do echo y; sleep 0.01; done' & )j"
+        R"j(sleep 0.5; echo rate 7; echo $(($(date +%s%3N) - a)) ms"])j",
+        results, limit));
+    const Json made = record("gpus=1/1.1.json");
+    EXPECT_EQ(made["throughput"]["samples_per_second"], 7);
+    EXPECT_LT(made["provenance"]["program"]["seconds"].get<double>(),
+              made["throughput"]["steps"].get<double>() / 1000 + 0.9);
     EXPECT_NE(shell("kill -0 $(cat pid)").code, 0);
   }
 }

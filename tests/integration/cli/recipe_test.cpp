@@ -118,7 +118,7 @@ TEST_F(CliRecipe, AGoalEndsTheRunAndIsTimed) {
   const Json& until = reached["quality"]["until"];
   EXPECT_EQ(until["goal"], "test_accuracy>=0.5");
   EXPECT_EQ(until["reached"], true);
-  EXPECT_LT(until["epochs"], 50);
+  EXPECT_LT(until.at("epochs"), 50);
   EXPECT_EQ(until["steps"], reached["throughput"]["steps"]);
   EXPECT_EQ(until["fit_seconds"], reached["timing"]["fit_seconds"]);
   EXPECT_GT(until["seconds_with_evaluation"], until["fit_seconds"]);

@@ -166,8 +166,7 @@ TEST_F(Action, FailsTheJobOnARegressionOnly) {
 }
 
 TEST_F(Action, FindsASlowerProgram) {
-  const Ran ran =
-      play("program='" PACELINE_BINARY "' old='sh quick' new='sh slow' control=false max-rounds=6");
+  const Ran ran = play("program='" PACELINE_BINARY "' old='sh quick' new='sh slow' control=false");
   EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
   expect_parts(ran.out, {"::error title=paceline gate regression::", "output verdict=regression",
                          "summary: "});

@@ -83,7 +83,7 @@ TEST_F(Trace, IsOneFileOfAllRanks) {
     EXPECT_EQ(numbers["dropped"], 0);
     EXPECT_GT(numbers["communication_seconds"], 0);
     EXPECT_GE(numbers["overlap"], 0);
-    EXPECT_LE(numbers["overlap"], 1);
+    EXPECT_LE(numbers.at("overlap"), 1);
     EXPECT_GT(numbers["overhead_seconds"], 0);
     EXPECT_EQ(record_["flags"]["traced"], true);
   }

@@ -22,8 +22,8 @@ class WhyOfProgram : public Cli {
 
   // `why` with the stand-in's two ranks.
   Ran why(const std::string& options, const std::string& program) const {
-    return shell("PYTHONPATH=" + kPrograms.string() + " paceline why " + options +
-                 " -- python3 launch.py train.py " + program);
+    return shell("unset PYTHONDONTWRITEBYTECODE\nPYTHONPATH=" + kPrograms.string() +
+                 " paceline why " + options + " -- python3 launch.py train.py " + program);
   }
   Json verdict(const std::string& options, const std::string& program) const {
     const Ran ran = why("--json --minutes 2 " + options, "--steps 134 " + program);
@@ -55,8 +55,8 @@ class WhyOfProgram : public Cli {
                 {"workers", 0},
                 {"batch", 0}};
     all.update(parse_json(settings));
-    expect_success(shell("export PYTHONPATH=" + kHook.string() + ":" + before + kPrograms.string() +
-                         "\nexport PACELINE_WHY='" + json_text(all) +
+    expect_success(shell("export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" + kHook.string() + ":" +
+                         before + kPrograms.string() + "\nexport PACELINE_WHY='" + json_text(all) +
                          "'\ntimeout 60 python3 launch.py train.py " + program));
     const std::filesystem::path file = folder() / "out" / "run.json";
     return std::filesystem::exists(file) ? parse_json(file_text(file)) : Json();

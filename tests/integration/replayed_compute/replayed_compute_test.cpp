@@ -42,10 +42,10 @@ TEST_F(ReplayedCompute, WithoutDurationsItComputesAndReportsWhenGradientsAreRead
   const Json record = Json::parse(succeed(run_ + "--gpus 1").out);
   const Json& gradients = record["plan"]["gradients"];
   ASSERT_EQ(gradients.size(), 2U);
-  EXPECT_LT(gradients[0]["bytes"], gradients[1]["bytes"]);
+  EXPECT_LT(gradients[0].at("bytes"), gradients[1].at("bytes"));
   EXPECT_EQ(gradients[1]["bytes"], record["plan"]["bucket_bytes"][0]);
   EXPECT_GT(gradients[0]["backward_seconds"].get<double>(), 0);
-  EXPECT_LT(gradients[0]["backward_seconds"], gradients[1]["backward_seconds"]);
+  EXPECT_LT(gradients[0].at("backward_seconds"), gradients[1].at("backward_seconds"));
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST(History, WithoutAShiftReportsWhatWouldHaveBeenFound) {
   expect_no_parts(history_text(few), {"too few sessions"});
   const Json series = Json::parse(to_json_text(history_document(few)))["history"][0]["series"][0];
   EXPECT_GT(series["detectable"], 0.01);
-  EXPECT_LT(series["detectable"], 0.05);
+  EXPECT_LT(series.at("detectable"), 0.05);
 }
 
 // Of a shift that only a multiple would have shown, the multiple is said, not thousands of percent.

@@ -58,6 +58,19 @@ TEST(Study, SeedsAreRepeatsAndOtherParametersAreAxes) {
   EXPECT_EQ(study.axes, std::vector<std::string>{"bucket_mb"});
 }
 
+TEST(Study, SizesThatOneSeriesLacksAreNamed) {
+  std::vector<Json> records;
+  for (const auto& [backend, gpus] :
+       {std::pair("ring", 1), {"ring", 2}, {"ring", 4}, {"mirrored", 2}, {"mirrored", 4}}) {
+    Json json = sample_record({.gpus = gpus});
+    json["parameters"]["backend"] = backend;
+    records.push_back(json);
+  }
+  const std::string notes = join(only_study(records).notes, "\n");
+  EXPECT_NE(notes.find("others of their size were run: 1 replica (mirrored"), std::string::npos)
+      << notes;
+}
+
 TEST(Study, TaintedRunsStayOut) {
   auto records = drifting_study();
   records[1]["flags"]["resumed"] = true;

@@ -233,7 +233,7 @@ TEST(Units, AGateShowsAResultInItsUnit) {
     EXPECT_EQ(judgement.verdict(), Verdict::regression) << unit;
     expect_parts(full_text(gate_document(judgement, {"old", "new", "", ""})), texts);
     const double first = Json::parse(github_action_json(before))[0]["value"];
-    EXPECT_LT(first, Json::parse(github_action_json(now))[0]["value"]) << "smaller is better";
+    EXPECT_LT(first, Json::parse(github_action_json(now))[0].at("value")) << "smaller is better";
     expect_parts(open_metrics(before), {better == std::string("less") ? "paceline_hour_per_ns{"
                                                                       : "paceline_ns_per_day{"});
   }
