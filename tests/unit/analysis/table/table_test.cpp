@@ -320,7 +320,7 @@ TEST(Table, JsonAndCsvHaveEveryKey) {
   EXPECT_EQ(row["gpus"], 2);
   EXPECT_TRUE(row["gpus"].is_number_integer());
   EXPECT_NEAR(row["speed_up"].get<double>(), 1.8, 1e-3);
-  EXPECT_LT(row.at("speed_up_low"), row.at("speed_up"));
+  EXPECT_LT(row["speed_up_low"].get<double>(), row["speed_up"].get<double>());
   EXPECT_TRUE(row["gpu_utilization"].is_null());
   EXPECT_NEAR(row["efficiency"].get<double>(), 0.9, 1e-3);
   EXPECT_EQ(json["tables"][0]["scaling"], "fixed-epochs");
