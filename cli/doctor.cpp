@@ -9,6 +9,8 @@
 #include "cli/verb.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
+#include "results/configuration.h"
 #include "run/diagnosis.h"
 #include "run/program_run.h"
 #include "slurm/site.h"
@@ -65,8 +67,31 @@ void add_site(Diagnosis& diagnosis, const std::string& file) {
   }
 }
 
+// What is set for all calls, and by which file.
+void add_configuration(Diagnosis& diagnosis) {
+  const auto& [settings, fault] = configuration();
+  const auto describe = [](const Setting& setting) {
+    if (setting.value.empty()) return std::string("not set");
+    return setting.value + " (" + (setting.from.empty() ? "built in" : setting.from) + ")";
+  };
+  std::vector<std::string> files;
+  for (const auto& file : configuration_files(environment_of_process())) files.push_back(file);
+  diagnosis.sections.push_back({"configuration",
+                                {{"results", describe(settings.results)},
+                                 {"site", describe(settings.site)},
+                                 {"files", join(files, ", then ")}}});
+  if (fault) diagnosis.problems.push_back({fault->what(), "", true});
+  if (settings.site.from.empty()) return;
+  try {
+    read_site(settings.site.value);
+  } catch (const Error& error) {
+    diagnosis.problems.push_back({settings.site.from + ": " + error.what(), "", true});
+  }
+}
+
 int doctor(bool json, bool frameworks, const std::string& site, const SupportBundle& bundle) {
   Diagnosis diagnosis = diagnose(environment_of_process());
+  add_configuration(diagnosis);
   if (!site.empty()) add_site(diagnosis, site);
   if (frameworks) diagnosis.sections.push_back(frameworks_here(environment_of_process()));
   if (!bundle.file.empty()) {

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "analysis/gate/render.h"
+#include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -41,7 +42,7 @@ nothing. docs/import.md says what each format gives.)";
 
 struct ImportArguments {
   ImportRequest request;
-  std::string results = "results/local";
+  std::string results;
   bool dry_run = false, json = false;
 };
 
@@ -149,7 +150,7 @@ void add_import(CLI::App& app, Action& action) {
   verb->add_option("FILE", arguments->request.files, "files of this format")->required();
   add_value(*verb, "--study NAME", arguments->request.study, "study that gets the records")
       ->required();
-  add_setting(*verb, "--results FOLDER", arguments->results, "folder of studies");
+  add_results(*verb, arguments->results, "folder of studies");
   add_value(*verb, "--set KEY=VALUE", arguments->request.set,
             "what the files do not say: gpus, nodes, workload, hardware, ... (repeatable)")
       ->expected(1)

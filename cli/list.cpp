@@ -1,4 +1,5 @@
-// paceline list workloads|backends|wrappers|devices|importers|parameters|record|findings|spec|site
+// paceline list
+// workloads|backends|wrappers|devices|importers|parameters|record|findings|spec|site|configuration
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/output.h"
+#include "results/configuration.h"
 #include "results/import/formats.h"
 #include "results/names.h"
 #include "results/parameters.h"
@@ -85,10 +87,13 @@ int print_parameters(bool json) {
 
 void print_schema(const std::string& what, bool is_asked) {
   static constexpr EnumName<std::string (*)()> kSchemas[] = {
-      {&spec_schema, "spec"}, {&site_schema, "site"}, {&record_schema, "record"}};
+      {&spec_schema, "spec"},
+      {&site_schema, "site"},
+      {&record_schema, "record"},
+      {&configuration_schema, "configuration"}};
   const auto make = value_in(kSchemas, what);
   if (make && is_asked) return print_text((*make)());
-  throw usage_error(is_asked ? "this option is for spec, site and record"
+  throw usage_error(is_asked ? "this option is for spec, site, record and configuration"
                              : what + " is listed as a JSON Schema only",
                     is_asked ? "--json-schema" : what, "write: paceline list spec --json-schema");
 }
@@ -103,10 +108,10 @@ void add_list(CLI::App& app, Action& action) {
   verb->add_option(
           "what", *what,
           "workloads, backends, wrappers, devices, importers, parameters, record, findings; "
-          "spec, site, record with --json-schema")
+          "spec, site, record, configuration with --json-schema")
       ->required()
       ->check(CLI::IsMember({"workloads", "backends", "wrappers", "devices", "importers",
-                             "parameters", "record", "findings", "spec", "site"}));
+                             "parameters", "record", "findings", "spec", "site", "configuration"}));
   auto markdown = std::make_shared<bool>(false);
   CLI::Option* as_json = verb->add_flag("--json", *json, "print JSON");
   verb->add_flag("--markdown", *markdown,
@@ -114,7 +119,7 @@ void add_list(CLI::App& app, Action& action) {
       ->excludes(as_json);
   auto schema = std::make_shared<bool>(false);
   verb->add_flag("--json-schema", *schema,
-                 "print the JSON Schema of a spec, site profile or record")
+                 "print the JSON Schema of a spec, site profile, record or configuration")
       ->excludes(as_json)
       ->excludes("--markdown");
   verb->footer(
@@ -123,7 +128,7 @@ void add_list(CLI::App& app, Action& action) {
       "  paceline list spec --json-schema > spec.schema.json");
   verb->callback([what, json, markdown, schema, &action] {
     action = [what, json, markdown, schema] {
-      if (*schema || *what == "spec" || *what == "site") {
+      if (*schema || *what == "spec" || *what == "site" || *what == "configuration") {
         print_schema(*what, *schema);
         return 0;
       }

@@ -15,13 +15,22 @@
 #include "engine/core/file.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
+#include "results/configuration.h"
 
 namespace paceline {
+
+void add_results(CLI::App& verb, std::string& results, const std::string& help) {
+  results = configuration().settings.results.value;
+  add_setting(verb, "--results FOLDER", results, help);
+  verb.parse_complete_callback([] {
+    if (configuration().fault) throw Error(*configuration().fault);
+  });
+}
 
 void add_study_options(CLI::App& verb, StudyOptions& options) {
   verb.add_option("spec", options.spec, "a sweep spec: a file, or the name of one that ships")
       ->required();
-  add_setting(verb, "--results FOLDER", options.results, "folder of studies; jobs write here, too");
+  add_results(verb, options.results, "folder of studies; jobs write here, too");
   add_value(verb, "--data FOLDER", options.data,
             "the data set, or the folder that holds it (data/mnist, or data)");
   add_value(verb, "--set AXIS=VALUE", options.set,

@@ -18,6 +18,8 @@ class Option;
 
 namespace paceline {
 
+// --results, by default the configured one. A configuration that cannot be used is refused.
+void add_results(CLI::App& verb, std::string& results, const std::string& help);
 void add_study_options(CLI::App& verb, StudyOptions& options);
 
 // Of a report's columns, by which --columns names several.

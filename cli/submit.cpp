@@ -9,6 +9,7 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "results/configuration.h"
 #include "results/names.h"
 
 namespace paceline {
@@ -65,9 +66,10 @@ void add_submit(CLI::App& app, Action& action) {
   auto options = std::make_shared<SubmitOptions>();
   auto yes = std::make_shared<bool>(false);
   add_study_options(*verb, *options);
-  add_value(*verb, "--site NAME", options->site,
-            "a site profile: a file, or the name of one that ships")
-      ->required();
+  options->site = configuration().settings.site.value;
+  add_setting(*verb, "--site NAME", options->site,
+              "a site profile: a file, or the name of one that ships")
+      ->required(options->site.empty() && !configuration().fault);
   add_value(*verb, "--max-gpu-hours HOURS", options->max_gpu_hours,
             "refuse to submit if the study may cost more")
       ->check(CLI::NonNegativeNumber);

@@ -18,6 +18,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "results/configuration.h"
 #include "results/run_record.h"
 #include "results/shipped.h"
 #include "results/step_samples.h"
@@ -324,7 +325,8 @@ class Walk {
 // Where studies of that name are, as they are named by hand.
 std::string place_of_study(const fs::path& name) {
   if (name.has_parent_path()) return "check the path";
-  for (const char* folder : {"results/local", "results/reference"}) {
+  for (const std::string& folder :
+       {configuration().settings.results.value, std::string("results/reference")}) {
     const fs::path place = folder / name;
     if (path_exists(place) || !shipped_path(place).empty()) {
       return "did you mean " + place.string() + "?";

@@ -23,7 +23,7 @@ std::string reason_not_runnable(const PlannedPoint& planned);
 
 // A study, and command-line changes of its spec.
 struct StudyOptions {
-  std::string spec, results = "results/local", data;
+  std::string spec, results, data;
   std::vector<std::string> set;
   int repeats = 0;  // 0: from the spec
   bool control = false, new_build = false;

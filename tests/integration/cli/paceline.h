@@ -49,14 +49,15 @@ class Cli : public ::testing::Test {
  protected:
   const std::filesystem::path& folder() const { return scratch_.path(); }
 
-  // A line for the shell, in an empty folder and without OpenMP variables; `paceline` is the
-  // program under test, or the one that PACELINE_PROGRAM names.
+  // A line for the shell, in an empty folder, without OpenMP variables and what its user
+  // configured; `paceline` is the program under test, or the one that PACELINE_PROGRAM names.
   Ran shell(const std::string& line) const {
     const char* other = std::getenv("PACELINE_PROGRAM");
     const std::string program = other != nullptr ? other : PACELINE_BINARY;
     std::ofstream(streams_.path() / "script")
         << "paceline() { timeout 300 '" << program << "' \"$@\"; }\n"
         << "unset ${!OMP_@} ${!GOMP_@} ${!KMP_@}\n"
+        << "export XDG_CONFIG_HOME='" << (folder() / "configuration").string() << "'\n"
         << "cd '" << folder().string() << "'\n"
         << line << "\n";
     const std::string base = streams_.path().string();

@@ -1,5 +1,5 @@
-// paceline list spec|site|record --json-schema, by a validator of others: it accepts what ships,
-// and refuses what the program refuses.
+// paceline list spec|site|record|configuration --json-schema, by a validator of others: it accepts
+// what ships, and refuses what the program refuses.
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -328,9 +328,10 @@ TEST_F(Schema, OfRecordsRefusesWhatTheProgramRefuses) {
   });
 }
 
-TEST_F(Schema, IsOfThreeKinds) {
+TEST_F(Schema, IsOfFourKinds) {
   expect_refused("list spec", 64, {"spec is listed as a JSON Schema only", "--json-schema"});
-  expect_refused("list backends --json-schema", 64, {"is for spec, site and record"});
+  expect_refused("list backends --json-schema", 64,
+                 {"is for spec, site, record and configuration"});
   expect_refused("list record --json-schema --json", 64, {"--json"});
 }
 

@@ -50,6 +50,39 @@ TEST_F(CliSubmit, TheDryRunAsksForPartitionAndAccount) {
                 "there is no account of yours phys"});
 }
 
+TEST_F(CliSubmit, SiteAndResultsCanBeConfigured) {
+  expect_refused("submit s.json --dry-run", 64, {"--site"});
+  std::filesystem::create_directories(folder() / "configuration/paceline");
+  write("configuration/paceline/config.json", R"({"site": "here.json", "results": "there"})");
+  write("configuration/paceline/here.json", R"({"name": "here", "program": "/opt/paceline"})");
+  expect_parts(succeed("submit s.json --dry-run --data-elsewhere").out,
+               {"paceline/here.json: \"cores_per_node\""});
+  expect_no_parts(succeed("submit s.json --site site.json --dry-run --data-elsewhere").out,
+                  {"here.json"});
+  expect_parts(succeed("submit --help").out, {"[default: there]", "here.json]"});
+  expect_parts(shell("COLUMNS=300 paceline doctor").out,
+               {"there (", "here.json (", "configuration/paceline/config.json:1)"});
+  const std::string import =
+      "import csv '" PACELINE_SOURCE_DIR "/tests/data/import/csv-scaling.csv' --set workload=w ";
+  succeed(import + "--study t");
+  EXPECT_TRUE(std::filesystem::exists(folder() / "there/t"));
+  expect_parts(paceline("report t").err, {"did you mean there/t?"});
+
+  write("configuration/paceline/config.json", R"({"reslts": "there"})");
+  for (const char* verb : {"submit s.json --site site.json --dry-run", "sweep s.json --dry-run"}) {
+    expect_refused(verb, 65, {"config.json:1", "reslts", "results"});
+  }
+  expect_refused(import + "--study u", 65, {"reslts"});
+  const Ran doctor = shell("COLUMNS=300 paceline doctor");
+  EXPECT_EQ(doctor.code, 1);
+  expect_parts(doctor.out, {"results/local (built in)", "failed:", "reslts"});
+  expect_refused("submit s.json --dry-run", 65, {"config.json:1", "reslts"});
+  succeed("sweep --help");
+  write("configuration/paceline/config.json", R"({"site": "none.json"})");
+  expect_parts(shell("COLUMNS=300 paceline doctor").out,
+               {"failed: ", "config.json:1: none.json: no such file"});
+}
+
 TEST_F(CliSubmit, WithoutSlurmNothingIsHalfDone) {
   const std::string without = "ln -s /usr/bin/timeout /usr/bin/bash .; PATH=$PWD\n";
   const Ran ran = shell(without + "paceline submit s.json --site site.json --yes");

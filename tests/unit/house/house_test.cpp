@@ -426,6 +426,24 @@ TEST(House, CommentsNameFilesThatAre) {
   }
 }
 
+// The page that lists them all, and nothing else of ours.
+TEST(House, EveryVariableIsOnItsPage) {
+  const fs::path root = PACELINE_SOURCE_DIR;
+  const auto find = [](const std::string& text, const std::regex& name) {
+    return std::set<std::string>{std::sregex_token_iterator(text.begin(), text.end(), name, 1),
+                                 std::sregex_token_iterator()};
+  };
+  std::set<std::string> read =
+      find(paceline::read_text(root / "quickstart"), std::regex("\\$\\{(PACELINE_[A-Z_]+)"));
+  for (const Source& source : sources()) {
+    read.merge(find(source.text, std::regex("\"((?:PACELINE|XDG)_[A-Z_]*[A-Z])\"")));
+  }
+  EXPECT_GE(read.size(), 25U);
+  EXPECT_EQ(find(paceline::read_text(root / "docs/configuration.md"),
+                 std::regex("\\b((?:PACELINE|XDG)_[A-Z_]+)")),
+            read);
+}
+
 TEST(House, EveryFolderHasAReadme) {
   const fs::path root = PACELINE_SOURCE_DIR;
   for (const auto& [folder, uses] : kMayUse) {
