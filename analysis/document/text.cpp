@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <span>
 
 #include "analysis/document/document.h"
@@ -172,8 +171,9 @@ class Grid {
 
   static std::vector<std::string> split_at(const std::string& name, std::string_view separator) {
     std::vector<std::string> parts;
-    for (const auto part : std::views::split(name, separator)) {
-      parts.emplace_back(part.begin(), part.end());
+    for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + separator.size()) {
+      end = name.find(separator, at);
+      parts.push_back(name.substr(at, end - at));
     }
     return parts;
   }
@@ -435,7 +435,7 @@ std::vector<Statement> first_findings(const std::vector<Statement>& findings) {
   }
   std::ranges::stable_sort(
       first, {}, [](const Statement& each) { return std::pair(each.rank, -each.weight); });
-  std::ranges::copy(first | std::views::take(kMostOnScreen), std::back_inserter(shown));
+  std::copy_n(first.begin(), std::min(first.size(), kMostOnScreen), std::back_inserter(shown));
   return shown;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -189,7 +188,7 @@ Table make_rows(const Judgement& judgement, const GateSides& sides) {
     return std::pair(order, check.adjusted_p);
   });
   table.is_folded.assign(judgement.checks.size(), false);
-  for (const std::size_t i : rows | std::views::drop(kMostRows)) table.is_folded[i] = true;
+  for (std::size_t at = kMostRows; at < rows.size(); ++at) table.is_folded[rows[at]] = true;
   return table;
 }
 

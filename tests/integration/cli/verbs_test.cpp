@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <regex>
 
 #include "engine/core/text.h"
@@ -433,8 +432,8 @@ TEST_F(CliVerbs, AnswersAreScreens) {
       if (ran.code != 0) continue;  // it has no base, or no dates
       ++seen;
       EXPECT_LE(std::ranges::count(ran.out, '\n'), 30) << command;
-      for (const auto line : std::views::split(ran.out, '\n')) {
-        EXPECT_LE(display_width(std::string(line.begin(), line.end())), 100U) << command;
+      for (const std::string& line : split(ran.out, '\n')) {
+        EXPECT_LE(display_width(line), 100U) << command;
       }
     }
   }

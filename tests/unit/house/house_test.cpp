@@ -444,6 +444,15 @@ TEST(House, EveryVariableIsOnItsPage) {
             read);
 }
 
+// Clang 14 does not read those of libstdc++ 12, and Debian 12 has both.
+TEST(House, NoSourceUsesViews) {
+  for (const std::string& path : paths()) {
+    if (!path.ends_with(".cpp") && !path.ends_with(".h")) continue;
+    const std::string text = paceline::read_text(fs::path(PACELINE_SOURCE_DIR) / path);
+    EXPECT_EQ(text.find(std::string("std::") + "views::"), text.npos) << path;
+  }
+}
+
 TEST(House, EveryFolderHasAReadme) {
   const fs::path root = PACELINE_SOURCE_DIR;
   for (const auto& [folder, uses] : kMayUse) {
