@@ -81,14 +81,11 @@ constexpr char kExportFooter[] = R"(Examples:
 github-action is what github-action-benchmark calls customSmallerIsBetter; openmetrics is read by
 GitLab's metrics reports and by Prometheus.)";
 
-using Places = std::vector<std::filesystem::path>;
-
-// The tables of the studies among the places; none if no table can be made of them.
-std::vector<Study> find_tables(Places places) {
-  std::erase_if(places, [](const auto& place) { return !google_benchmark_files(place).empty(); });
-  if (places.empty()) return {};
+// None if no table can be made of the records.
+std::vector<Study> find_tables(const StoreContent& content) {
+  if (content.records.empty()) return {};
   try {
-    return make_studies(load_stores(places));
+    return make_studies(content);
   } catch (const Error& error) {
     print_note("paceline: no speed-ups: {}\n", error.what());
     return {};
@@ -97,13 +94,13 @@ std::vector<Study> find_tables(Places places) {
 
 struct ExportFormat {
   const char* name;
-  std::string (*text)(const Side&, const Places&);
+  std::string (*text)(const Side&, const StoreContent&);
 };
 constexpr std::array kFormats = {
     ExportFormat{"github-action",
-                 [](const Side& side, const Places&) { return github_action_json(side); }},
-    ExportFormat{"openmetrics", [](const Side& side, const Places& places) {
-                   return open_metrics(side, find_tables(places));
+                 [](const Side& side, const StoreContent&) { return github_action_json(side); }},
+    ExportFormat{"openmetrics", [](const Side& side, const StoreContent& content) {
+                   return open_metrics(side, find_tables(content));
                  }}};
 
 const ExportFormat& parse_export_format(const std::string& name) {
@@ -124,10 +121,11 @@ int run_export(const ExportArguments& arguments) {
   const ExportFormat& format = parse_export_format(arguments.format);
   const OutputFile output(arguments.out, "--out", "export", is_export);
   if (!arguments.out.empty()) output.check();
-  const Places places(arguments.studies.begin(), arguments.studies.end());
-  const Side side = read_side("study", places);
+  StoreContent content;
+  const Side side =
+      read_side("study", {arguments.studies.begin(), arguments.studies.end()}, {}, &content);
   for (const std::string& note : side.notes) print_note("paceline: {}\n", note);
-  const std::string text = format.text(side, places);
+  const std::string text = format.text(side, content);
   if (arguments.out.empty()) {
     print_text(text);
   } else {

@@ -370,7 +370,7 @@ Side collectives_side(const std::string& name, const StoreContent& content, cons
 }  // namespace
 
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
-               const Side& other) {
+               const Side& other, StoreContent* content) {
   Side side;
   side.name = name;
   std::vector<std::filesystem::path> stores;
@@ -388,9 +388,10 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
     }
   }
   if (!stores.empty()) {
-    const StoreContent content = load_stores(stores);
-    append(side, load_side(name, content, other));
-    append(side, collectives_side(name, content, other));
+    StoreContent loaded = load_stores(stores);
+    append(side, load_side(name, loaded, other));
+    append(side, collectives_side(name, loaded, other));
+    if (content != nullptr) *content = std::move(loaded);
   }
   const bool has_runs = std::any_of(side.subjects.begin(), side.subjects.end(),
                                     [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });

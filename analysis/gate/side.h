@@ -73,9 +73,10 @@ Side make_side(const std::string& name, std::vector<Run> runs, const Side& other
 
 // Reads studies, records, or Google Benchmark's JSON files (render.h). Excludes, with a
 // note, what `other` contains too: a folder of all nights includes the last one. Throws input if
-// nothing can be compared, usage if `other` contains everything.
+// nothing can be compared, usage if `other` contains everything. `content` gets the records, which
+// the side has in common with it.
 Side read_side(const std::string& name, const std::vector<std::filesystem::path>& places,
-               const Side& other = {});
+               const Side& other = {}, StoreContent* content = nullptr);
 
 // "mnist-cnn gpus=2,backend=mpi": the gate's name for a point. Programs of the user's own stand
 // under their study: "frameworks gpus=2,program=pytorch-ddp", or "nightly train gpus=2" where the

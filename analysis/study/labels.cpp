@@ -438,10 +438,11 @@ void distinguish_layouts(Study& study) {
     for (std::vector<Row>* rows : {&study.rows, &study.gaps}) {
       for (Row& row : *rows) groups[row.first().key(rule)].push_back(&row);
     }
+    const auto value = [what](const Row* row) { return row->first()->layout.*what; };
     for (auto& [key, rows] : groups) {
-      const auto value = [what](const Row* row) { return row->first()->layout.*what; };
-      const auto differs = [&](const Row* row) { return value(row) != value(rows.front()); };
-      if (std::ranges::none_of(rows, differs)) continue;
+      if (std::ranges::adjacent_find(rows, std::ranges::not_equal_to(), value) == rows.end()) {
+        continue;
+      }
       for (Row* row : rows) row->*distinct = value(row);
     }
   };

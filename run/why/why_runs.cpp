@@ -391,7 +391,8 @@ class WhyStudy {
     }
     for (const auto& [name, reason] : reasons) {
       const bool works = std::ranges::any_of(
-          evidence.rounds, [&](const WhyRound& round) { return round.contains(name); });
+          evidence.rounds,
+          [&, name = name](const WhyRound& round) { return round.contains(name); });
       if (works || !given_up_.insert(name).second) continue;
       note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
     }

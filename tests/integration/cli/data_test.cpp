@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/cli/paceline.h"
+#include "tests/support/has_engine.h"
 #include "tests/support/http_server.h"
 
 namespace paceline {
@@ -90,6 +91,7 @@ TEST_F(CliData, ALongKeyTakesNoMemory) {
 TEST_F(CliData, TextOfKnownEntropy) {
   const Ran made = expect_success(shell("paceline data make text --tokens 3000 --out text"));
   expect_parts(made.out, {"entropy of a token: 1."});
+  PACELINE_NEEDS_ENGINE();
   const Ran ran = expect_success(
       shell("paceline train gpt-tiny --data text --context-length 16 --cpus-per-task 1 "
             "--batch-per-replica 4 --steps 3 --json"));

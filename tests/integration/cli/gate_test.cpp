@@ -253,6 +253,15 @@ for name in ("paceline_seconds", "paceline_seconds_low", "paceline_speed_up", "p
                {"paceline_seconds 6.0", "paceline_speed_up 1.7", "paceline_efficiency 0.8"});
 }
 
+TEST_F(CliGate, AbsentProgramsAreNamed) {
+  PACELINE_NEEDS_ENGINE();
+  expect_refused("gate --ab 'true' 'no-such-program 1'", 65,
+                 {"--ab: there is no program no-such-program to run", "check its name"});
+  expect_refused("gate --ab ./missing true", 65,
+                 {"--ab: there is no program ./missing to run", "check its path"});
+  expect_refused("gate --ab true 'sh nothere.sh'", 65, {"--ab: there is no script nothere.sh"});
+}
+
 TEST_F(CliGate, BadRequestsAreOneLine) {
   const std::string ab = "gate --ab ./old ./new spec.json ";
   expect_refused("gate", 64, {"nothing to compare is given", "--ab OLD NEW SPEC"});
@@ -266,11 +275,6 @@ TEST_F(CliGate, BadRequestsAreOneLine) {
   expect_refused("gate --ab ./missing ./new spec.json", 64, {"./missing", "paceline binary"});
   expect_refused("gate --ab /bin/true ./new spec.json", 64, {"not a paceline program"});
   expect_refused("gate --ab spec.json ./new spec.json", 64, {"not an executable"});
-  expect_refused("gate --ab 'true' 'no-such-program 1'", 65,
-                 {"--ab: there is no program no-such-program to run", "check its name"});
-  expect_refused("gate --ab ./missing true", 65,
-                 {"--ab: there is no program ./missing to run", "check its path"});
-  expect_refused("gate --ab true 'sh nothere.sh'", 65, {"--ab: there is no script nothere.sh"});
   expect_refused(ab + "--threshold fast", 64, {"\"fast\" is not a threshold", "--threshold"});
   expect_refused(ab + "--accuracy-threshold -1", 64, {"--accuracy-threshold"});
   expect_refused(ab + "--only tme", 64, {"unknown quantity \"tme\"", "did you mean \"time\"?"});
