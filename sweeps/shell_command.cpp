@@ -59,7 +59,7 @@ class QuoteTracker {
     const bool in_words = in_.back().kind == Kind::words;
     if (c == '\\') {
       is_escaped_ = true;
-    } else if (c == in_.back().end) {
+    } else if (c == in_.back().end && in_.size() > 1) {  // a text may hold a NUL
       in_.pop_back();
     } else if (c == '"') {
       in_.push_back({Kind::twofold, '"'});

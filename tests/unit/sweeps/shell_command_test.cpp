@@ -55,5 +55,10 @@ TEST(ShellCommand, WhatAShellWouldReadInQuotesIsRefused) {
   }
 }
 
+// Specs refuse it before.
+TEST(ShellCommand, AZeroByteIsNoEndOfQuotes) {
+  EXPECT_EQ(filled_with(std::string("a\0'b' {x}", 9), "1"), std::string("a\0'b' 1", 7));
+}
+
 }  // namespace
 }  // namespace paceline
