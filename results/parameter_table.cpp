@@ -247,6 +247,10 @@ std::span<const Parameter> recorded_parameters() {
                 {.otherwise = "0", .role = R::threads, .on_resume = free}),
       Parameter("oversubscribe", boolean, "", "false", G::place,
                 "let replicas share cores where there are too few", {.on_resume = free}),
+      Parameter("cpu_binding", text, "near-gpu|in-order", "near-gpu", G::place,
+                "CPUs of a replica: those of its GPU's NUMA node while there are enough, or in the "
+                "order of the machine",
+                {.is_assumed = true, .on_resume = free}),
       Parameter("bucket_mb", real, "0..", "8", G::communication,
                 "largest gradient bucket, MiB (a lone replica has one)", {.shown = Shown::often}),
       Parameter("last_bucket_mb", real, "0..", "1", G::communication,

@@ -186,8 +186,9 @@ ThreadPlan assign_threads(const Point& p, const Layout& layout) {
 
 PlaceConfig make_place_config(const Point& p) {
   const Settings given(p);
-  return {given.text("backend"), given.text("device"), given.text("precision"), make_layout(p),
-          given.flag("oversubscribe")};
+  return {given.text("backend"),       given.text("device"),
+          given.text("precision"),     make_layout(p),
+          given.flag("oversubscribe"), given.text("cpu_binding") != "in-order"};
 }
 
 NetworkConfig make_network_config(const Point& p) {

@@ -20,7 +20,7 @@ namespace paceline {
 struct PlaceConfig {
   std::string backend, device, precision;
   Layout layout;
-  bool oversubscribe = false;
+  bool oversubscribe = false, near_gpu = true;
 };
 
 struct InputConfig {

@@ -15,6 +15,7 @@
 #include "engine/meter/energy_meter.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
+#include "run/gpus.h"
 #include "run/version.h"
 
 namespace paceline {
@@ -46,15 +47,20 @@ DiagnosisSection about_machine() {
   for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
   std::ranges::sort(cpus);
   const std::string note = set_aside_note();
-  return {"machine",
-          {{"CPU", machine.cpu_model},
-           {"usable CPUs", fmt::format("{} of {} (affinity mask {})", cpus.size(),
-                                       machine.machine_cpus, format_cpus(cpus))},
-           {"OpenMP variables", note.empty() ? "none set aside" : note},
-           {"cores", fmt::format("{} of {}{}", machine.usable_cores(), machine.machine_cores,
-                                 machine.hyperthreads() ? ", with hyper-threads" : "")},
-           {"NUMA nodes", std::to_string(machine.numa_nodes)},
-           {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
+  DiagnosisSection section = {
+      "machine",
+      {{"CPU", machine.cpu_model},
+       {"usable CPUs", fmt::format("{} of {} (affinity mask {})", cpus.size(), machine.machine_cpus,
+                                   format_cpus(cpus))},
+       {"OpenMP variables", note.empty() ? "none set aside" : note},
+       {"cores", fmt::format("{} of {}{}", machine.usable_cores(), machine.machine_cores,
+                             machine.hyperthreads() ? ", with hyper-threads" : "")},
+       {"NUMA nodes", std::to_string(machine.numa_nodes)},
+       {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
+  if (const std::string cards = describe_cards(first_gpu_device()); !cards.empty()) {
+    section.facts.push_back({"GPUs", cards});
+  }
+  return section;
 }
 
 ProcessRank place_or_problem(const Environment& environment, Diagnosis& diagnosis,

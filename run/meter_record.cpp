@@ -132,6 +132,8 @@ constexpr std::size_t kFullyDescribed = 8;
 GpuFacts brief(const GpuFacts& gpu) {
   GpuFacts facts;
   facts.pci = gpu.pci;
+  facts.numa_node = gpu.numa_node;
+  facts.cpus_numa_nodes = gpu.cpus_numa_nodes;
   facts.utilization = gpu.utilization;
   facts.sm_mhz = gpu.sm_mhz;
   facts.watts = gpu.watts;
@@ -303,10 +305,21 @@ EnergyFacts collect_energy(const std::vector<MeterFacts>& of_processes, int node
   return energy;
 }
 
-GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
-  if (replicas_ == 0) return;
+GpuReport::GpuReport(const ChosenGpus& gpus, const std::vector<CpuSet>& cpus)
+    : places_(gpus.cards().size()) {
+  if (places_.empty()) return;
+  const Topology machine = topology_of_machine();
   std::vector<std::string> pcis;
-  for (const Gpu& gpu : gpus.cards()) pcis.push_back(gpu.pci);
+  for (const Gpu& gpu : gpus.cards()) {
+    GpuFacts& place = places_[pcis.size()];
+    place.pci = gpu.pci;
+    place.numa_node = machine.numa_of_gpu(gpu.pci);
+    if (place.numa_node && pcis.size() < cpus.size()) {
+      const std::set<int> nodes = machine.find_nodes(cpus[pcis.size()]);
+      place.cpus_numa_nodes = format_cpus({nodes.begin(), nodes.end()});
+    }
+    pcis.push_back(gpu.pci);
+  }
   try {
     watch_ = gpus.driver().watch(pcis);
   } catch (const Error& error) {
@@ -314,8 +327,26 @@ GpuReport::GpuReport(const ChosenGpus& gpus) : replicas_(gpus.cards().size()) {
   }
 }
 
+void GpuReport::warn_of_far_cpus(World* world) const {
+  if (places_.empty()) return;
+  const std::vector<GpuFacts> places = world != nullptr ? gather(*world, places_) : places_;
+  const auto far = std::ranges::find_if(places, has_far_cpus);
+  if (far == places.end()) return;
+  log::warning(
+      "of {} of {} the CPUs are on another NUMA node than the GPU ({} is on node {}, its replica's "
+      "CPUs are on {}), which slows input and copies: {}",
+      std::ranges::count_if(places, has_far_cpus), counted(places.size(), "replica"), far->pci,
+      *far->numa_node, far->cpus_numa_nodes, kBindNearGpus);
+}
+
 std::vector<GpuFacts> GpuReport::stop() {
-  return watch_ ? watch_->stop() : std::vector<GpuFacts>(replicas_);
+  if (!watch_) return places_;
+  std::vector<GpuFacts> facts = watch_->stop();
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    facts[i].numa_node = places_[i].numa_node;
+    facts[i].cpus_numa_nodes = places_[i].cpus_numa_nodes;
+  }
+  return facts;
 }
 
 GpuUse GpuReport::collect_here() {
@@ -327,7 +358,7 @@ GpuUse GpuReport::collect_here() {
 
 GpuUse GpuReport::collect(World& world) {
   GpuUse use;
-  if (replicas_ == 0) return use;
+  if (places_.empty()) return use;
   use.each = gather(world, stop());
   summarize(use);
   return use;

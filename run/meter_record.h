@@ -59,7 +59,11 @@ struct GpuUse {
 // driver causes a warning only.
 class GpuReport {
  public:
-  explicit GpuReport(const ChosenGpus& gpus);
+  // `cpus` of each replica here.
+  GpuReport(const ChosenGpus& gpus, const std::vector<CpuSet>& cpus);
+  // If some are on another NUMA node than their GPU, of all ranks (collective), or of this process
+  // (null).
+  void warn_of_far_cpus(World* world) const;
 
   // The same on every rank. Collective.
   GpuUse collect(World& world);
@@ -69,7 +73,7 @@ class GpuReport {
  private:
   std::vector<GpuFacts> stop();
 
-  std::size_t replicas_;
+  std::vector<GpuFacts> places_;  // where each GPU and its replica's CPUs are
   std::unique_ptr<GpuWatch> watch_;
 };
 

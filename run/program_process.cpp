@@ -31,6 +31,7 @@ LaunchSpec make_launch_spec(const ProgramRequest& request) {
   launch.device = given.text("device");
   launch.layout = request.layout;
   launch.oversubscribe = given.flag("oversubscribe");
+  launch.near_gpu = given.text("cpu_binding") != "in-order";
   return launch;
 }
 

@@ -166,7 +166,8 @@ class ProgramRun {
     const ChosenGpus gpus(Settings(request_.parameters).text("device"), lone_backend(), {},
                           request_.layout.gpus / request_.layout.nodes);
     if (!program_.setup.empty()) run_part("setup");
-    GpuReport gpu_report(gpus);
+    GpuReport gpu_report(gpus, affinity_);
+    gpu_report.warn_of_far_cpus(nullptr);
     EnergyReport energy(gpus, true);
     energy.measure_idle_here();
     const LoadMeter meter(cpus_, {}, use_of_children);
@@ -276,7 +277,7 @@ class ProgramRun {
       machine_ = assignment.machine;
       cpu_model_ = assignment.cpu_model;
       for (const CpuSet& cpus : assignment.replicas) {
-        affinity_.push_back(format_cpus(cpus));
+        affinity_.push_back(cpus);
         all.insert(cpus.begin(), cpus.end());
       }
     }
@@ -443,8 +444,8 @@ class ProgramRun {
     record.provenance.cpu_model = cpu_model_;
     record.provenance.machine = machine_;
     if (request_.layout.nodes == 1) {  // others are not asked
-      for (const std::string& cpus : affinity_) {
-        record.each_rank->push_back({.host = host_name(), .affinity = cpus});
+      for (const CpuSet& cpus : affinity_) {
+        record.each_rank->push_back({.host = host_name(), .affinity = format_cpus(cpus)});
       }
     }
     record.flags.oversubscribed = oversubscribed_;
@@ -472,7 +473,7 @@ class ProgramRun {
   const std::string started_at_;
   std::string cpu_model_;
   NodeFacts machine_;
-  std::vector<std::string> affinity_;
+  std::vector<CpuSet> affinity_;  // of each task here
   std::vector<int> cpus_;
   bool oversubscribed_ = false;
   double ended_ = 0, seconds_ = 0;

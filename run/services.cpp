@@ -117,12 +117,15 @@ std::string reason_without_backend(const std::string& name) {
 std::string describe_cards(const std::string& device) {
   const auto driver = load_driver(device);
   if (!driver) return "";
+  const Topology machine = topology_of_machine();
   std::string why;
   std::vector<std::string> texts;
   for (const VisibleGpu& gpu : driver->visible(why)) {
     const Support support = driver->runs_on(gpu);
-    texts.push_back(fmt::format("{}: {} ({}, {}){}", gpu.index, gpu.name, gpu.pci,
+    const auto node = machine.numa_of_gpu(gpu.pci);
+    texts.push_back(fmt::format("{}: {} ({}, {}{}){}", gpu.index, gpu.name, gpu.pci,
                                 format_bytes(static_cast<double>(gpu.memory_bytes)),
+                                node ? fmt::format(", NUMA node {}", *node) : "",
                                 support ? "" : ", of no use: " + support.because()));
   }
   return texts.empty() ? "none here: " + why : join(texts, "; ");

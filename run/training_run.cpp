@@ -105,7 +105,8 @@ class TrainingRun {
   std::size_t train_in(World& world) {
     exchange_rank_cards(world);
     share_caches(world);
-    GpuReport report(world.gpus());
+    GpuReport report(world.gpus(), cpus_);
+    report.warn_of_far_cpus(&world);
     if (process_.local_rank == 0) warn_of_busy_cpus(facts_.cards, process_.local_size);
     EnergyReport energy(world.gpus(), process_.local_rank == 0);
     energy.measure_idle(world);
@@ -429,7 +430,7 @@ class TrainingRun {
 }  // namespace
 
 LaunchSpec make_launch_spec(const PlaceConfig& process) {
-  return {process.backend, process.device, process.layout, process.oversubscribe};
+  return {process.backend, process.device, process.layout, process.oversubscribe, process.near_gpu};
 }
 
 LaunchSpec make_launch_spec(const RunConfig& config) {

@@ -127,19 +127,48 @@ void check_tasks(const LaunchSpec& launch, const ProcessRank& process) {
       "", fmt::format("start {} tasks or set --gpus", layout.ntasks));
 }
 
+namespace {
+
+// The NUMA node of each replica's GPU, of one task of this node after the other. Nothing if that is
+// not known or does not matter, or a task sees GPUs of its own only: who hid the others gave it
+// CPUs, too.
+std::vector<int> numa_of_gpus(const LaunchSpec& launch, const Topology& topology,
+                              std::size_t replicas) {
+  const auto driver =
+      launch.near_gpu && !topology.gpu_numa.empty() ? load_driver(launch.device) : nullptr;
+  if (!driver) return {};
+  std::string why;
+  const std::vector<VisibleGpu> visible = driver->visible(why);
+  std::vector<int> numa;
+  for (std::size_t i = 0; i < std::min(replicas, visible.size()); ++i) {
+    numa.push_back(topology.numa_of_gpu(visible[i].pci).value_or(kAnyNuma));
+  }
+  return numa.size() < replicas ? std::vector<int>() : numa;
+}
+
+}  // namespace
+
 CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) {
   const Layout& layout = launch.layout;
   const int replicas_here = layout.gpus / layout.ntasks;
   check_mask(usable_cpus(), replicas_here, layout.cpus_per_replica, launch.oversubscribe);
   const Topology topology = topology_of_machine();
   const int cpus_of_one = std::min(layout.cpus_per_task, static_cast<int>(topology.cpus.size()));
-  const CpuSet mine = cpus_of_task(topology.cpus, process, cpus_of_one);
+  const std::vector<int> numa =
+      numa_of_gpus(launch, topology, static_cast<std::size_t>(process.local_size * replicas_here));
+  std::vector<int> of_tasks, of_replicas;
+  for (std::size_t i = 0; i < numa.size(); ++i) {
+    const int task = static_cast<int>(i) / replicas_here;
+    if (static_cast<int>(i) % replicas_here == 0) of_tasks.push_back(numa[i]);
+    if (task == process.local_rank) of_replicas.push_back(numa[i]);
+  }
+  const CpuSet mine = cpus_of_task(topology.cpus, process, cpus_of_one, of_tasks);
   std::vector<Cpu> cpus;
   for (const Cpu& cpu : topology.cpus) {
     if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
   }
   return {topology.cpu_model,
-          split_cpus(cpus, replicas_here, layout.cpus_per_replica),
+          split_cpus(cpus, replicas_here, layout.cpus_per_replica, of_replicas),
           {topology.machine_cpus, topology.memory_bytes}};
 }
 

@@ -21,6 +21,7 @@ struct LaunchSpec {
   std::string device = "cpu";
   Layout layout;
   bool oversubscribe = false;
+  bool near_gpu = true;              // cpu_binding
   bool stops_between_steps = false;  // see SpawnRequest
   Deadlines deadlines = {};
   bool recorded = false;  // records steps and collectives in flight rings
@@ -40,7 +41,8 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
 void check_tasks(const LaunchSpec& launch, const ProcessRank& process);
 
 // The CPUs of each replica of this process, and their machine. With --oversubscribe, a task with
-// too few CPUs shares them; otherwise that is an error.
+// too few CPUs shares them; otherwise that is an error. Where tasks see all GPUs of the node, a
+// replica's CPUs are near its GPU while there are enough, unless cpu_binding is in-order.
 struct CpuAssignment {
   std::string cpu_model;
   std::vector<CpuSet> replicas;

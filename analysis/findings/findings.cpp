@@ -257,7 +257,8 @@ std::vector<Finding> findings(const Study& study, const Comparison& comparison,
                              {implied_samples, implied_samples_line(study)},
                              {rate_off_time, rate_off_time_line(study)},
                              {above_peak, above_peak_line(study)},
-                             {time_above_program, time_above_program_line(study)}}) {
+                             {time_above_program, time_above_program_line(study)},
+                             {far_cpus, far_cpus_line(study)}}) {
     if (!line.empty()) found.push_back({kind, line});
   }
   for (const ControlCheck& control : check_controls(study, comparison)) {
@@ -273,9 +274,10 @@ std::vector<Finding> findings_about_rows(const Study& study, const Comparison& c
   std::erase_if(found, [](const Finding& finding) {
     const bool is_about_runs = finding.kind < speed_ups && finding.kind != one_session;
     return !is_about_runs &&
-           std::ranges::count(std::array{hidden_loss, above_ideal, lower_quality, implied_samples,
-                                         rate_off_time, above_peak, time_above_program, control},
-                              finding.kind) == 0;
+           std::ranges::count(
+               std::array{hidden_loss, above_ideal, lower_quality, implied_samples, rate_off_time,
+                          above_peak, time_above_program, far_cpus, control},
+               finding.kind) == 0;
   });
   return found;
 }

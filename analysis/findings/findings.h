@@ -78,6 +78,9 @@ std::string above_peak_line(const Study& study);
 // Of programs that state more fit seconds than they ran.
 std::string time_above_program_line(const Study& study);
 
+// "CPUs were far from their GPUs in 2 of 12 runs (...)", by the NUMA nodes in the records.
+std::string far_cpus_line(const Study& study);
+
 // Rows that trained worse than their base ("2 rows have lower accuracy than their base: 32 GPUs
 // (70.10 % beside 75.40 %), ..."), or than the row that trained best, and those of which the runs
 // do not show it.

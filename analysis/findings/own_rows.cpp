@@ -216,6 +216,28 @@ std::string time_above_program_line(const Study& study) {
          "): set \"scale\" if they have another unit, or read the log of this run";
 }
 
+std::string far_cpus_line(const Study& study) {
+  std::size_t runs = 0, far = 0;
+  std::string example;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) {
+      const auto gpu = std::ranges::find_if(run->gpus, has_far_cpus);
+      ++runs;
+      if (gpu == run->gpus.end()) continue;
+      if (far++ == 0) {
+        example = fmt::format("GPU{}{} on NUMA node {}, its replica's CPUs on {}",
+                              gpu->pci.empty() ? "" : " ", gpu->pci, *gpu->numa_node,
+                              gpu->cpus_numa_nodes);
+      }
+    }
+  }
+  if (far == 0) return "";
+  return fmt::format(
+      "in {} of {} a replica's CPUs were on another NUMA node than its GPU ({}), which slows input "
+      "and copies: {}",
+      far, counted(runs, "run"), example, kBindNearGpus);
+}
+
 std::vector<std::string> calmer_ratios_lines(const Study& study, const Comparison& comparison,
                                              const std::vector<RowFacts>& facts, double spread) {
   std::vector<const Row*> rows;

@@ -1,6 +1,9 @@
 // How a run used GPUs, CPUs and energy.
 #pragma once
 
+#include <algorithm>
+
+#include "engine/core/text.h"
 #include "engine/facts/fact.h"
 
 namespace paceline {
@@ -11,6 +14,8 @@ struct GpuFacts {
   PACELINE_FACT(fact::Text, name, "");
   PACELINE_FACT(fact::Text, pci, "bus address");
   PACELINE_FACT(fact::Text, uuid, "");
+  PACELINE_FACT(std::optional<int>, numa_node, "that the GPU is attached to, if there are several");
+  PACELINE_FACT(fact::Text, cpus_numa_nodes, "of its replica's CPUs: \"0-1\"");
   PACELINE_FACT(fact::Text, driver, "its version");
   PACELINE_FACT(fact::Count, samples, "");
   PACELINE_FACT(fact::Real, seconds, "watched");
@@ -39,6 +44,14 @@ struct GpuFacts {
                 "cap does not count, because large cards run at theirs all the time");
   PACELINE_END_FACTS
 };
+
+// Whether the nodes are known, and none of its replica's CPUs is on the GPU's.
+inline bool has_far_cpus(const GpuFacts& gpu) {
+  const std::vector<int> nodes = parse_numbers(gpu.cpus_numa_nodes);
+  return gpu.numa_node && !nodes.empty() && std::ranges::count(nodes, *gpu.numa_node) == 0;
+}
+inline constexpr char kBindNearGpus[] =
+    "bind tasks near their GPUs (srun --gpu-bind=closest), or widen their masks";
 
 // All counters of one kind, over all nodes.
 struct MeterFacts {

@@ -64,7 +64,8 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
       "", "use fewer, or add --oversubscribe: such runs are excluded from statistics");
 }
 
-std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each) {
+std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each,
+                               const std::vector<int>& numa) {
   if (cpus_each < 1 || static_cast<std::size_t>(cpus_each) > usable.size()) {
     throw usage_error(
         fmt::format("one task needs {} CPUs, but only {} are usable", cpus_each, usable.size()), "",
@@ -75,17 +76,37 @@ std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cp
   const bool cores_enough = static_cast<std::size_t>(parts) * each <= firsts.size();
   const std::vector<Cpu>& order = cores_enough ? firsts : usable;
   std::vector<CpuSet> sets(static_cast<std::size_t>(parts));
-  for (std::size_t part = 0; part < sets.size(); ++part) {
-    for (std::size_t i = 0; i < each; ++i) {
-      sets[part].push_back(order[(part * each + i) % order.size()].id);
+  if (sets.size() * each > order.size()) {
+    for (std::size_t i = 0; i < sets.size() * each; ++i) {
+      sets[i / each].push_back(order[i % order.size()].id);
     }
-    std::sort(sets[part].begin(), sets[part].end());
+  } else {
+    std::vector<Cpu> left = order;
+    const auto take = [&](CpuSet& set, int node) {
+      std::vector<Cpu> rest;
+      CpuSet taken;
+      for (const Cpu& cpu : left) {
+        const bool fits = taken.size() < each && (node == kAnyNuma || cpu.numa == node);
+        fits ? taken.push_back(cpu.id) : rest.push_back(cpu);
+      }
+      if (taken.size() < each) return;
+      set = std::move(taken);
+      left = std::move(rest);
+    };
+    for (std::size_t part = 0; part < std::min(numa.size(), sets.size()); ++part) {
+      if (numa[part] != kAnyNuma) take(sets[part], numa[part]);
+    }
+    for (CpuSet& set : sets) {
+      if (set.empty()) take(set, kAnyNuma);
+    }
   }
+  for (CpuSet& set : sets) std::sort(set.begin(), set.end());
   return sets;
 }
 
-CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task) {
-  const auto sets = split_cpus(usable, process.local_size, cpus_per_task);
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task,
+                    const std::vector<int>& numa) {
+  const auto sets = split_cpus(usable, process.local_size, cpus_per_task, numa);
   return sets[static_cast<std::size_t>(process.local_rank)];
 }
 

@@ -46,13 +46,25 @@ void check(int result, const char* what) {
                        "report it with the output of lstopo");
 }
 
-Handle open_topology(const std::string& synthetic) {
+// What tests give in place of this machine.
+struct Description {
+  std::string synthetic, xml;
+  bool is_here() const { return synthetic.empty() && xml.empty(); }
+};
+
+Handle open_topology(const Description& description) {
   hwloc_topology_t raw = nullptr;
   check(hwloc_topology_init(&raw), "cannot start reading the topology");
   Handle handle(raw);
-  if (!synthetic.empty()) {
-    check(hwloc_topology_set_synthetic(raw, synthetic.c_str()), "not a synthetic topology");
+  if (!description.synthetic.empty()) {
+    check(hwloc_topology_set_synthetic(raw, description.synthetic.c_str()),
+          "not a synthetic topology");
   }
+  if (!description.xml.empty()) {
+    check(hwloc_topology_set_xml(raw, description.xml.c_str()), "not a stored topology");
+  }
+  check(hwloc_topology_set_type_filter(raw, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
+        "cannot keep devices");
   check(hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED), "cannot set flags");
   check(hwloc_topology_load(raw), "cannot read the topology");
   return handle;
@@ -66,6 +78,23 @@ int find_numa(hwloc_topology_t topology, hwloc_obj_t pu) {
     }
   }
   return 0;
+}
+
+// Display and 3D controllers, in the notation of canonical_pci().
+std::map<std::string, int> find_gpus(hwloc_topology_t topology) {
+  constexpr unsigned kDisplay = 0x03;  // the PCI specification's base class
+  std::map<std::string, int> found;
+  for (hwloc_obj_t device = nullptr;
+       (device = hwloc_get_next_pcidev(topology, device)) != nullptr;) {
+    const auto& pci = device->attr->pcidev;
+    const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
+    if (pci.class_id >> 8 != kDisplay || hwloc_bitmap_weight(near->nodeset) != 1) continue;
+    const hwloc_obj_t node = hwloc_get_numanode_obj_by_os_index(
+        topology, static_cast<unsigned>(hwloc_bitmap_first(near->nodeset)));
+    found[fmt::format("{:04x}:{:02x}:{:02x}.{:x}", static_cast<unsigned>(pci.domain), pci.bus,
+                      pci.dev, pci.func)] = static_cast<int>(node->logical_index);
+  }
+  return found;
 }
 
 std::string read_model(hwloc_topology_t topology) {
@@ -82,10 +111,10 @@ std::string read_model(hwloc_topology_t topology) {
 }
 
 // hwloc's logical order puts near objects together and a core's threads side by side.
-Topology read(const std::string& synthetic) {
-  const Handle handle = open_topology(synthetic);
+Topology read(const Description& description) {
+  const Handle handle = open_topology(description);
   const hwloc_topology_t raw = handle.get();
-  const CpuSet usable = synthetic.empty() ? usable_cpus() : CpuSet{};
+  const CpuSet usable = description.is_here() ? usable_cpus() : CpuSet{};
   Topology topology;
   topology.cpu_model = read_model(raw);
   topology.machine_cpus = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PU));
@@ -94,10 +123,11 @@ Topology read(const std::string& synthetic) {
   topology.numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_NUMANODE));
   topology.memory_bytes =
       static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (topology.numa_nodes > 1) topology.gpu_numa = find_gpus(raw);
   hwloc_obj_t pu = nullptr;
   while ((pu = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PU, pu)) != nullptr) {
     const int id = static_cast<int>(pu->os_index);
-    if (synthetic.empty() && !std::binary_search(usable.begin(), usable.end(), id)) continue;
+    if (description.is_here() && !std::binary_search(usable.begin(), usable.end(), id)) continue;
     const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(raw, HWLOC_OBJ_CORE, pu);
     const auto number = core ? core->logical_index : pu->logical_index;
     topology.cpus.push_back({id, static_cast<int>(number), find_numa(raw, pu)});
@@ -131,12 +161,29 @@ int Topology::usable_cores() const {
   return static_cast<int>(cores.size());
 }
 
+std::optional<int> Topology::numa_of_gpu(const std::string& pci) const {
+  const auto found = gpu_numa.find(canonical_pci(pci));
+  return found == gpu_numa.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::set<int> Topology::find_nodes(const CpuSet& set) const {
+  std::set<int> nodes;
+  for (const Cpu& cpu : cpus) {
+    if (std::ranges::find(set, cpu.id) != set.end()) nodes.insert(cpu.numa);
+  }
+  return nodes;
+}
+
 Topology topology_of_machine() {
-  return read("");
+  return read({});
 }
 
 Topology synthetic_topology(const std::string& synthetic) {
-  return read(synthetic);
+  return read({synthetic, ""});
+}
+
+Topology stored_topology(const std::filesystem::path& xml) {
+  return read({"", xml.string()});
 }
 
 std::string summary(const Topology& topology) {

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,14 +33,20 @@ struct Topology {
   int machine_cores = 0;  // physical
   int numa_nodes = 0;     // of the machine
   std::int64_t memory_bytes = 0;
+  // The NUMA node that a GPU is attached to, by its PCI id, where it is one node of several.
+  std::map<std::string, int> gpu_numa;
 
   int usable_cores() const;
+  std::optional<int> numa_of_gpu(const std::string& pci) const;
+  std::set<int> find_nodes(const CpuSet& set) const;
   bool hyperthreads() const { return machine_cpus > machine_cores; }
 };
 
-// Uses hwloc. `synthetic` ("numa:2 core:4 pu:2") describes a machine for tests.
+// Uses hwloc. For tests, `synthetic` ("numa:2 core:4 pu:2") or a file of lstopo describes a
+// machine.
 Topology topology_of_machine();
 Topology synthetic_topology(const std::string& synthetic);
+Topology stored_topology(const std::filesystem::path& xml);
 
 // aarch64 kernels report hexadecimal ids instead of a model. Returns "Neoverse-V2" (Grace), or the
 // ids, so that different CPUs have different names; "unknown CPU" without ids.
@@ -75,12 +84,18 @@ void check_mask(const CpuSet& mask, int replicas, int cpus_per_replica, bool ove
 // all threads, those of a core together. Past the end it wraps around and sets share CPUs. That is
 // oversubscription, or the mask belongs to this task alone and any part of it is right. Throws
 // usage if one set does not fit into `usable`.
-std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each);
+//
+// `numa` has the node that each part should be on, kAnyNuma or nothing if it does not matter. While
+// that node has enough CPUs, the part is there.
+inline constexpr int kAnyNuma = -1;
+std::vector<CpuSet> split_cpus(const std::vector<Cpu>& usable, int parts, int cpus_each,
+                               const std::vector<int>& numa = {});
 
 // The CPUs of this task: the local_rank-th part of the mask. Correct for a mask that all tasks of
 // the node share (Paceline's mpirun, --bind-to none), and for one that belongs to this task alone
 // (srun, --bind-to core).
-CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task);
+CpuSet cpus_of_task(const std::vector<Cpu>& usable, const ProcessRank& process, int cpus_per_task,
+                    const std::vector<int>& numa = {});
 
 // Binds the calling thread; threads started later inherit the binding. Throws internal.
 void bind_this_thread(const CpuSet& cpus);

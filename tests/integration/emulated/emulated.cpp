@@ -1,9 +1,10 @@
 // The device `emulated`: the device `cuda` on a host that plays a GPU a replica.
 // PACELINE_EMULATED_GPUS: how many of them a process sees. PACELINE_EMULATED_WATTS: what each
-// takes.
+// takes. PACELINE_EMULATED_PCI: where they are, a blank between two.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,13 @@ class EmulatedDriver : public GpuDriver {
     const int count = given ? std::atoi(given) : 4;
     if (count == 0) why = "nobody plays one";
     std::vector<VisibleGpu> gpus;
+    const char* places = std::getenv("PACELINE_EMULATED_PCI");
+    std::istringstream words(places ? places : "");
     for (int i = 0; i < count; ++i) {
       const std::string number = std::to_string(i);
-      gpus.push_back({i, "Emulated GPU", "0000:0" + number + ":00.0", "GPU-" + number, 9, 0,
-                      std::size_t{1} << 40});
+      std::string pci = "0000:0" + number + ":00.0";
+      if (places) words >> pci;
+      gpus.push_back({i, "Emulated GPU", pci, "GPU-" + number, 9, 0, std::size_t{1} << 40});
     }
     return gpus;
   }

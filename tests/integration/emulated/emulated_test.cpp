@@ -8,6 +8,7 @@
 #include "engine/core/json.h"
 #include "engine/failure/flight_reader.h"
 #include "engine/failure/rank_status.h"
+#include "engine/launch/topology.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -46,6 +47,33 @@ TEST_F(EmulatedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
   EXPECT_EQ(checksum("one.json"), checksum("r.json"));
   succeed(run_ + "--gpus 2 --backend nccl --steps 8 --no-step-graph --record p.json");
   EXPECT_EQ(checksum("p.json"), checksum("r.json"));
+}
+
+// On a described machine with a GPU on each of two NUMA nodes, of which the tasks have CPUs of the
+// first one only.
+TEST_F(EmulatedProgram, CpusFarFromTheirGpuAreNamed) {
+  const CpuSet cpus = usable_cpus();
+  if (!std::ranges::includes(cpus, CpuSet{0, 1})) GTEST_SKIP() << "needs CPUs 0 and 1";
+  const std::string machine =
+      "export HWLOC_XMLFILE='" PACELINE_SOURCE_DIR
+      "/tests/data/topologies/power8-p100.xml' "
+      "PACELINE_EMULATED_GPUS=2 PACELINE_EMULATED_PCI='0002:01:00.0 000a:01:00.0'\n"
+      "taskset -c 0,1 \"$PACELINE_PROGRAM\" ";
+  const std::string run =
+      "train mnist-mlp --device emulated --batch-per-replica 4 --train-limit 64 --test-limit 10 "
+      "--evaluate none --gpus 2 --cpus-per-task 1 --backend nccl --steps 2 --record r.json";
+  const Ran ran = expect_success(shell(machine + run));
+  expect_parts(ran.err,
+               {"warning: of 1 of 2 replicas the CPUs are on another NUMA node than the GPU",
+                "(000a:01:00.0 is on node 1, its replica's CPUs are on 0)"});
+  const Json gpus = record("r.json")["gpus"];
+  EXPECT_EQ(gpus[0]["numa_node"], 0);
+  EXPECT_EQ(gpus[1]["numa_node"], 1);
+  EXPECT_EQ(gpus[1]["cpus_numa_nodes"], "0");
+  expect_parts(
+      succeed("report r.json").out,
+      {"in 1 of 1 run a replica's CPUs were on another NUMA node than its GPU", "000a:01:00.0"});
+  expect_parts(shell(machine + "list devices --json").out, {"000a:01:00.0, 1.1 TB, NUMA node 1"});
 }
 
 // Each process reads its own GPU; a second does not make ten updates of a hundred.

@@ -80,7 +80,8 @@ TEST(Report, AScreenHasEachFindingThatChangesHowItIsRead) {
   const auto changes = {survivors,     sessions_differ,  rounds_trend,    rounds_step,
                         slow_rounds,   slow_first_round, rounds_resemble, hidden_loss,
                         above_ideal,   lower_quality,    quality_unclear, implied_samples,
-                        rate_off_time, control,          above_peak,      time_above_program};
+                        rate_off_time, control,          above_peak,      time_above_program,
+                        far_cpus};
   Section section{.title = "a study"};
   for (int kind = 0; kind <= static_cast<int>(control); ++kind) {
     const auto each = static_cast<FindingKind>(kind);

@@ -59,6 +59,38 @@ TEST(SplitCpus, SiblingsNumberedApartStayTogether) {
   EXPECT_EQ(split_cpus(cpus, 2, 1), (Sets{{0}, {1}}));
 }
 
+// Descriptions of real machines, by lstopo (tests/data/README.md).
+Topology stored(const std::string& name) {
+  return stored_topology(std::string(PACELINE_SOURCE_DIR) + "/tests/data/topologies/" + name);
+}
+
+TEST(Topology, GpusAreOnANode) {
+  const Topology power = stored("power8-p100.xml");
+  EXPECT_EQ(power.numa_of_gpu("0002:01:00.0"), 0);
+  EXPECT_EQ(power.numa_of_gpu("000A:01:00.0"), 1);
+  EXPECT_EQ(power.numa_of_gpu("0009:01:00.0"), std::nullopt);
+  EXPECT_EQ(power.gpu_numa.size(), 4U) << "and no other device";
+  const Topology dgx = stored("nvidia-dgx2.xml");
+  EXPECT_EQ(dgx.gpu_numa.size(), 16U);
+  EXPECT_EQ(dgx.numa_of_gpu("00000000:34:00.0"), 0);
+  EXPECT_EQ(dgx.numa_of_gpu("00000000:B7:00.0"), 1);
+  EXPECT_TRUE(synthetic_topology("numa:2 core:2 pu:1").gpu_numa.empty());
+  EXPECT_EQ(power.find_nodes({power.cpus.front().id, power.cpus.back().id}), (std::set<int>{0, 1}));
+}
+
+TEST(SplitCpus, NearAGpuWhileItsNodeHasEnough) {
+  const auto cpus = synthetic_topology("numa:2 core:4 pu:1").cpus;
+  EXPECT_EQ(split_cpus(cpus, 2, 2, {1, 0}), (Sets{{4, 5}, {0, 1}}));
+  EXPECT_EQ(split_cpus(cpus, 4, 2, {1, 1, 0, 0}), (Sets{{4, 5}, {6, 7}, {0, 1}, {2, 3}}));
+  EXPECT_EQ(split_cpus(cpus, 3, 2, {1, 1, 1}), (Sets{{4, 5}, {6, 7}, {0, 1}})) << "no third there";
+  EXPECT_EQ(split_cpus(cpus, 2, 4, {kAnyNuma, 0}), (Sets{{4, 5, 6, 7}, {0, 1, 2, 3}}));
+  EXPECT_EQ(split_cpus(cpus, 1, 6, {1}), (Sets{{0, 1, 2, 3, 4, 5}})) << "more than a node has";
+  EXPECT_EQ(split_cpus(cpus, 2, 2, {7, kAnyNuma}), split_cpus(cpus, 2, 2)) << "not in the mask";
+  const auto threads = synthetic_topology("numa:2 core:2 pu:2").cpus;
+  EXPECT_EQ(split_cpus(threads, 2, 2, {1, 0}), (Sets{{4, 6}, {0, 2}})) << "one thread a core";
+  EXPECT_EQ(split_cpus(threads, 4, 4, {1, 1, 1, 1}), split_cpus(threads, 4, 4)) << "shared";
+}
+
 TEST(SplitCpus, WrapsWhereOversubscribed) {
   const auto cpus = synthetic_topology("core:2 pu:1").cpus;
   EXPECT_EQ(split_cpus(cpus, 4, 1), (Sets{{0}, {1}, {0}, {1}}));
