@@ -1,4 +1,4 @@
-"""Not concretised or built here. spack repo add packaging/spack && spack install paceline+cuda cuda_arch=90"""
+"""What was built: packaging/README.md. spack repo add packaging/spack && spack install paceline+cuda cuda_arch=90"""
 import os
 
 from spack.package import *
@@ -18,7 +18,7 @@ class Paceline(CMakePackage, CudaPackage):
     # This repository itself; a release needs the tag that a person pushes.
     git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
 
-    version("main", branch="main")
+    version("main", branch="main", preferred=True)  # until the tag v0.2.0 is there
     version("0.2.0", tag="v0.2.0")
 
     variant("engine", default=True, description="Paceline's own training, beside studies of other programs")
@@ -57,6 +57,9 @@ class Paceline(CMakePackage, CudaPackage):
     depends_on("cuda@12:", when="+cuda")
     depends_on("cudnn@9.1:", when="+cuda")
     depends_on("nccl@2.19:", when="+cuda")
+    for arch in CudaPackage.cuda_arch_values:
+        depends_on(f"nccl cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
+    conflicts("cuda_arch=none", when="+cuda", msg="NCCL needs it: cuda_arch=90 for H100 and H200")
     conflicts("~engine", when="+cuda", msg="GPUs are of the engine")
     conflicts("%gcc@:11", msg="C++20 as GCC 12 has it")
 
@@ -65,10 +68,13 @@ class Paceline(CMakePackage, CudaPackage):
     def cmake_args(self):
         args = [
             self.define("PACELINE_TESTS", False),
+            self.define("PACELINE_PCH", True),
             self.define_from_variant("PACELINE_ENGINE", "engine"),
             self.define_from_variant("PACELINE_CUDA", "cuda"),
             self.define("PACELINE_MPI", self.spec.satisfies("+mpi")),
             self.define("PACELINE_ONEDNN", self.spec.satisfies("+onednn")),
+            # Not found by chance in the system's folders.
+            self.define("CMAKE_DISABLE_FIND_PACKAGE_Gloo", not self.spec.satisfies("+gloo")),
             self.define("CMAKE_DISABLE_FIND_PACKAGE_CURL", self.spec.satisfies("~fetch")),
         ]
         if self.spec.satisfies("+cuda") and "none" not in self.spec.variants["cuda_arch"].value:
