@@ -59,15 +59,16 @@ Configuration read_configuration(const std::vector<fs::path>& files,
                                  const Environment& environment) {
   Configuration configuration;
   for (const fs::path& file : files) {
-    std::error_code may_not_enter;  // its folder, as of another user: such a file is nobody's here
-    if (!fs::exists(file, may_not_enter)) continue;
+    std::error_code
+        closed;  // a folder of another user's, as under sudo, has no settings for this one
+    if (!fs::exists(file, closed)) continue;
     const JsonDocument document(file.string(), without_comments(read_text(file, kMostBytes)));
     Configuration set;
     JsonField(document, "see docs/configuration.md").read(readers(set, environment));
     if (!set.results.from.empty()) configuration.results = set.results;
     if (set.site.from.empty()) continue;
     const fs::path beside = file.parent_path() / set.site.value;
-    if (fs::exists(beside, may_not_enter)) set.site.value = beside.string();
+    if (fs::exists(beside, closed)) set.site.value = beside.string();
     configuration.site = set.site;
   }
   return configuration;

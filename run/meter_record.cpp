@@ -334,7 +334,7 @@ void GpuReport::warn_of_far_cpus(World* world) const {
   if (far == places.end()) return;
   log::warning(
       "of {} of {} the CPUs are on another NUMA node than the GPU ({} is on node {}, its replica's "
-      "CPUs are on {}), which slows input and copies: {}",
+      "CPUs are on {}), which can slow input and copies: {}",
       std::ranges::count_if(places, has_far_cpus), counted(places.size(), "replica"), far->pci,
       *far->numa_node, far->cpus_numa_nodes, kBindNearGpus);
 }

@@ -78,7 +78,7 @@ std::string above_peak_line(const Study& study);
 // Of programs that state more fit seconds than they ran.
 std::string time_above_program_line(const Study& study);
 
-// "CPUs were far from their GPUs in 2 of 12 runs (...)", by the NUMA nodes in the records.
+// "in 2 of 12 runs a replica's CPUs were on another NUMA node than its GPU (...)".
 std::string far_cpus_line(const Study& study);
 
 // Rows that trained worse than their base ("2 rows have lower accuracy than their base: 32 GPUs

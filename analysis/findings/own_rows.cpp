@@ -233,8 +233,8 @@ std::string far_cpus_line(const Study& study) {
   }
   if (far == 0) return "";
   return fmt::format(
-      "in {} of {} a replica's CPUs were on another NUMA node than its GPU ({}), which slows input "
-      "and copies: {}",
+      "in {} of {} a replica's CPUs were on another NUMA node than its GPU ({}), which can slow "
+      "input and copies: {}",
       far, counted(runs, "run"), example, kBindNearGpus);
 }
 

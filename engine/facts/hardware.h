@@ -51,7 +51,9 @@ inline bool has_far_cpus(const GpuFacts& gpu) {
   return gpu.numa_node && !nodes.empty() && std::ranges::count(nodes, *gpu.numa_node) == 0;
 }
 inline constexpr char kBindNearGpus[] =
-    "bind tasks near their GPUs (srun --gpu-bind=closest), or widen their masks";
+    "bind tasks near their GPUs (srun --gpu-bind=closest), or widen their masks, with "
+    "--cpu-binding "
+    "near-gpu";
 
 // All counters of one kind, over all nodes.
 struct MeterFacts {

@@ -328,6 +328,14 @@ TEST_F(Schema, OfRecordsRefusesWhatTheProgramRefuses) {
   });
 }
 
+TEST_F(Schema, OfConfigurationsTakesItsKeysOnly) {
+  const Json whole = {{"results", "/scratch/$USER"}, {"site", "a.json"}, {"$schema", "s.json"}};
+  expect_all("configuration", {{"whole", whole}, {"empty", Json::object()}}, true);
+  expect_all("configuration",
+             patched(whole, {R"j({"reslts": "a"})j", R"j({"results": ""})j", R"j({"site": 3})j"}),
+             false);
+}
+
 TEST_F(Schema, IsOfFourKinds) {
   expect_refused("list spec", 64, {"spec is listed as a JSON Schema only", "--json-schema"});
   expect_refused("list backends --json-schema", 64,

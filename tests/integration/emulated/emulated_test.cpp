@@ -49,31 +49,56 @@ TEST_F(EmulatedProgram, ATaskAGpuOfItsOwnOfSeveralVisible) {
   EXPECT_EQ(checksum("p.json"), checksum("r.json"));
 }
 
-// On a described machine with a GPU on each of two NUMA nodes, of which the tasks have CPUs of the
-// first one only.
-TEST_F(EmulatedProgram, CpusFarFromTheirGpuAreNamed) {
-  const CpuSet cpus = usable_cpus();
-  if (!std::ranges::includes(cpus, CpuSet{0, 1})) GTEST_SKIP() << "needs CPUs 0 and 1";
-  const std::string machine =
-      "export HWLOC_XMLFILE='" PACELINE_SOURCE_DIR
-      "/tests/data/topologies/power8-p100.xml' "
-      "PACELINE_EMULATED_GPUS=2 PACELINE_EMULATED_PCI='0002:01:00.0 000a:01:00.0'\n"
-      "taskset -c 0,1 \"$PACELINE_PROGRAM\" ";
-  const std::string run =
-      "train mnist-mlp --device emulated --batch-per-replica 4 --train-limit 64 --test-limit 10 "
-      "--evaluate none --gpus 2 --cpus-per-task 1 --backend nccl --steps 2 --record r.json";
-  const Ran ran = expect_success(shell(machine + run));
-  expect_parts(ran.err,
-               {"warning: of 1 of 2 replicas the CPUs are on another NUMA node than the GPU",
-                "(000a:01:00.0 is on node 1, its replica's CPUs are on 0)"});
-  const Json gpus = record("r.json")["gpus"];
-  EXPECT_EQ(gpus[0]["numa_node"], 0);
-  EXPECT_EQ(gpus[1]["numa_node"], 1);
-  EXPECT_EQ(gpus[1]["cpus_numa_nodes"], "0");
-  expect_parts(
-      succeed("report r.json").out,
-      {"in 1 of 1 run a replica's CPUs were on another NUMA node than its GPU", "000a:01:00.0"});
-  expect_parts(shell(machine + "list devices --json").out, {"000a:01:00.0, 1.1 TB, NUMA node 1"});
+// A machine as lstopo describes it, with a CPU and a GPU on each of two NUMA nodes; the second
+// node's GPU comes first.
+class NearGpus : public EmulatedProgram {
+ protected:
+  void SetUp() override {
+    if (!std::ranges::includes(usable_cpus(), CpuSet{0, 1})) GTEST_SKIP() << "needs CPUs 0 and 1";
+  }
+  Ran on_machine(const std::string& command) const {
+    return shell("export HWLOC_XMLFILE='" PACELINE_SOURCE_DIR
+                 "/tests/data/topologies/two-nodes.xml' "
+                 "PACELINE_EMULATED_GPUS=2 PACELINE_EMULATED_PCI='0000:02:00.0 0000:01:00.0'\n" +
+                 command);
+  }
+  // The record.
+  Json train(const std::string& options, std::string* warnings = nullptr) const {
+    const Ran ran = expect_success(on_machine(
+        "taskset -c 0,1 \"$PACELINE_PROGRAM\" train mnist-mlp --device emulated "
+        "--batch-per-replica 4 --train-limit 64 --test-limit 10 --evaluate none --gpus 2 "
+        "--cpus-per-replica 1 --steps 2 --record r.json " +
+        options));
+    if (warnings != nullptr) *warnings = ran.err;
+    Json made = record("r.json");
+    for (const char* file : {"r.json", "r.steps.gz"}) std::filesystem::remove(folder() / file);
+    return made;
+  }
+};
+
+TEST_F(NearGpus, ReplicasHaveTheCpusOfTheirGpusNode) {
+  for (const char* backend : {"nccl", "mirrored/nccl"}) {
+    std::string warnings;
+    const Json record = train("--backend " + std::string(backend), &warnings);
+    EXPECT_EQ(record["provenance"]["affinity"], (Json{"1", "0"})) << backend;
+    EXPECT_EQ(record["gpus"][0]["numa_node"], 1) << backend;
+    EXPECT_EQ(record["gpus"][0]["cpus_numa_nodes"], "1") << backend;
+    expect_no_parts(warnings, {"NUMA"});
+  }
+  expect_parts(on_machine("paceline list devices --json").out, {"02:00.0, 1.1 TB, NUMA node 1"});
+}
+
+TEST_F(NearGpus, CpusElsewhereAreNamed) {
+  std::string warnings;
+  const Json record = train("--backend nccl --cpu-binding in-order", &warnings);
+  EXPECT_EQ(record["provenance"]["affinity"], (Json{"0", "1"}));
+  EXPECT_EQ(record["parameters"]["cpu_binding"], "in-order");
+  expect_parts(warnings, {"warning: of 2 of 2 replicas the CPUs are on another NUMA node",
+                          "(0000:02:00.0 is on node 1, its replica's CPUs are on 0)"});
+  std::ofstream(folder() / "r.json") << record;
+  expect_parts(succeed("report r.json").out,
+               {"in 1 of 1 run a replica's CPUs were on another NUMA node than its GPU",
+                "0000:02:00.0", "--cpu-binding near-gpu"});
 }
 
 // Each process reads its own GPU; a second does not make ten updates of a hundred.

@@ -47,7 +47,8 @@ while IFS= read -r page; do
   [ -s "$prefix/share/man/man1/$page.1.gz" ] || fail "no page $page.1.gz"
 done < <(cd "$source/tests/integration/cli/help" && printf '%s\n' *.txt | grep -v -e --help | sed 's/\.txt$//; s/_/-/g; /^paceline$/!s/^/paceline-/')
 for file in bash-completion/completions/paceline zsh/site-functions/_paceline fish/vendor_completions.d/paceline.fish \
-  paceline/schemas/spec.schema.json paceline/schemas/site.schema.json paceline/schemas/record.schema.json; do
+  paceline/schemas/spec.schema.json paceline/schemas/site.schema.json paceline/schemas/record.schema.json \
+  paceline/schemas/configuration.schema.json; do
   [ -s "$prefix/share/$file" ] || fail "$file is not installed"
 done
 for file in "$source"/slurm/sites/*.json; do

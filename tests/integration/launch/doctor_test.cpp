@@ -36,10 +36,12 @@ TEST(Doctor, ReportsMachineBackendsAndTools) {
 TEST(Doctor, JsonHoldsTheSame) {
   const JsonDocument document("doctor --json", doctor("", "--json").output);
   const Json& json = document.value();
-  for (const char* section :
-       {"build", "machine", "launch", "backends", "devices", "workloads", "tools", "problems"}) {
+  for (const char* section : {"build", "machine", "launch", "backends", "devices", "workloads",
+                              "tools", "configuration", "problems"}) {
     EXPECT_TRUE(json.contains(section)) << section;
   }
+  const std::string cuda = json["devices"]["cuda"].get<std::string>();
+  EXPECT_EQ(json["machine"].contains("gpus"), !cuda.starts_with("not built")) << cuda;
   expect_parts(json["machine"]["usable_cpus"].get<std::string>(), {"affinity mask"});
 }
 
