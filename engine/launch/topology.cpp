@@ -74,7 +74,7 @@ int find_numa(hwloc_topology_t topology, hwloc_obj_t pu) {
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr) {
     if (hwloc_bitmap_intersects(node->cpuset, pu->cpuset)) {
-      return static_cast<int>(node->logical_index);
+      return static_cast<int>(node->os_index);
     }
   }
   return 0;
@@ -89,10 +89,8 @@ std::map<std::string, int> find_gpus(hwloc_topology_t topology) {
     const auto& pci = device->attr->pcidev;
     const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
     if (pci.class_id >> 8 != kDisplay || hwloc_bitmap_weight(near->nodeset) != 1) continue;
-    const hwloc_obj_t node = hwloc_get_numanode_obj_by_os_index(
-        topology, static_cast<unsigned>(hwloc_bitmap_first(near->nodeset)));
     found[fmt::format("{:04x}:{:02x}:{:02x}.{:x}", static_cast<unsigned>(pci.domain), pci.bus,
-                      pci.dev, pci.func)] = static_cast<int>(node->logical_index);
+                      pci.dev, pci.func)] = hwloc_bitmap_first(near->nodeset);
   }
   return found;
 }

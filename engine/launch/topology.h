@@ -21,7 +21,7 @@ using CpuSet = std::vector<int>;
 // The calling thread's affinity mask. Never empty.
 CpuSet usable_cpus();
 
-// One hardware thread. `core` and `numa` are numbered from 0 across the machine.
+// One hardware thread. `core` is numbered from 0 across the machine, `numa` by the kernel.
 struct Cpu {
   int id = 0, core = 0, numa = 0;
 };
