@@ -17,8 +17,9 @@ function(paceline_bundle_test name target)
   set_property(GLOBAL APPEND_STRING PROPERTY paceline_gpu_rows "${name}\t${target}\t${arguments}\n")
 endfunction()
 
-# The C library of the build, and scripts of the programs' names that take it where it is needed.
-function(paceline_bundle_libc programs)
+# The C library of the build, and scripts of the programs' names that take it where it is needed. ARGN: more of each
+# install().
+function(paceline_install_libc programs)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -dM -include features.h -x c++ /dev/null
     OUTPUT_VARIABLE macros COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "define __GLIBC_MINOR__ ([0-9]+)" found "${macros}")
@@ -36,13 +37,32 @@ function(paceline_bundle_libc programs)
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${name}
       OUTPUT_VARIABLE file OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     get_filename_component(file "${file}" REALPATH)
-    install(PROGRAMS ${file} DESTINATION lib/libc RENAME ${name} COMPONENT bundle EXCLUDE_FROM_ALL)
+    install(PROGRAMS ${file} DESTINATION lib/libc RENAME ${name} ${ARGN})
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/bundle_program.sh.in ${PROJECT_BINARY_DIR}/bundle_program.sh @ONLY)
   foreach(program IN LISTS programs)
-    install(PROGRAMS ${PROJECT_BINARY_DIR}/bundle_program.sh DESTINATION bin RENAME ${program}
-      COMPONENT bundle EXCLUDE_FROM_ALL)
+    install(PROGRAMS ${PROJECT_BINARY_DIR}/bundle_program.sh DESTINATION bin RENAME ${program} ${ARGN})
   endforeach()
+endfunction()
+
+# Programs that bring their libraries, and start with an older C library than the build's: in libexec/, with
+# scripts in bin/. ARGN: more of each install(). Sets systems_own: what is left to the system, or is in lib/libc.
+function(paceline_install_alone programs)
+  # DT_RPATH, since DT_RUNPATH does not hold for the libraries that a library needs.
+  foreach(target IN LISTS programs)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+    target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+  endforeach()
+  set(systems_own "^(ld-linux|lib(c|m|mvec|dl|rt|anl|pthread|resolv|util)\\.so)")
+  set(systems_own ${systems_own} PARENT_SCOPE)
+  if(CMAKE_CROSSCOMPILING)  # for which CMake finds no libraries here; finish_bundle.cmake does
+    install(TARGETS ${programs} RUNTIME DESTINATION libexec ${ARGN})
+  else()
+    install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET paceline_libraries RUNTIME DESTINATION libexec ${ARGN})
+    install(RUNTIME_DEPENDENCY_SET paceline_libraries PRE_EXCLUDE_REGEXES "${systems_own}"
+      LIBRARY DESTINATION lib ${ARGN})
+  endif()
+  paceline_install_libc("${programs}" ${ARGN})
 endfunction()
 
 # Call it after the last folder.
@@ -53,22 +73,7 @@ function(paceline_install_bundle)
   endif()
   list(REMOVE_DUPLICATES programs)
   list(PREPEND programs paceline)
-  # DT_RPATH, since DT_RUNPATH does not hold for the libraries that a library needs.
-  foreach(target IN LISTS programs)
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-    target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
-  endforeach()
-  set(systems_own "^(ld-linux|lib(c|m|mvec|dl|rt|anl|pthread|resolv|util)\\.so)")
-  if(CMAKE_CROSSCOMPILING)  # for which CMake finds no libraries here; finish_bundle.cmake does
-    install(TARGETS ${programs} RUNTIME DESTINATION libexec COMPONENT bundle EXCLUDE_FROM_ALL)
-  else()
-    install(TARGETS ${programs} RUNTIME_DEPENDENCY_SET paceline_bundle
-      RUNTIME DESTINATION libexec COMPONENT bundle EXCLUDE_FROM_ALL)
-    install(RUNTIME_DEPENDENCY_SET paceline_bundle PRE_EXCLUDE_REGEXES "${systems_own}"
-      LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL)
-  endif()
-
-  paceline_bundle_libc("${programs}")
+  paceline_install_alone("${programs}" COMPONENT bundle EXCLUDE_FROM_ALL)
 
   get_property(rows GLOBAL PROPERTY paceline_gpu_rows)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-tests.tsv CONTENT "${rows}" @ONLY)

@@ -124,6 +124,7 @@ std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
     throw usage_error("device cpu computes in fp32 or bf16, not " + options.precision, "",
                       "give --precision fp32 or bf16, or --device reference for fp64");
   }
+  check_library_threads();
   if (options.precision == "bf16" && !library_has_avx512()) {
     throw usage_error("bf16 needs an x86-64 CPU with AVX-512", "", "give --precision fp32");
   }

@@ -88,6 +88,23 @@ std::string library_version() {
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 }
 
+void check_library_threads(unsigned runtime) {
+  if (runtime == DNNL_RUNTIME_OMP) return;
+  const std::string name = runtime == DNNL_RUNTIME_SEQ          ? "one thread"
+                           : runtime == DNNL_RUNTIME_TBB        ? "TBB"
+                           : runtime == DNNL_RUNTIME_THREADPOOL ? "a thread pool"
+                                                                : "SYCL or OpenCL";
+  throw usage_error(
+      fmt::format("{} computes by {} here, and would ignore a replica's CPUs", library_version(),
+                  name),
+      "",
+      "load one that is built for OpenMP (-DDNNL_CPU_RUNTIME=OMP; spack: onednn cpu_runtime=omp)");
+}
+
+void check_library_threads() {
+  check_library_threads(dnnl_version()->cpu_runtime);
+}
+
 bool library_has_avx512() {
   return effective_isa_includes(dnnl_cpu_isa_avx512_core);
 }

@@ -24,8 +24,12 @@ const char* to_string(Layout layout);
 std::vector<Layout> choose_layouts(const Plan& plan, bool blocked_pays);
 
 std::string library_version();  // "oneDNN 2.6.3"
-bool library_has_avx512();      // its fp32 kernels use AVX-512 here
-bool library_has_amx();         // its bf16 kernels use matrix tiles here
+// Throws usage with the cure unless oneDNN computes by OpenMP (`runtime` is a dnnl_cpu_runtime):
+// any other would ignore a replica's CPUs and threads.
+void check_library_threads(unsigned runtime);
+void check_library_threads();
+bool library_has_avx512();  // its fp32 kernels use AVX-512 here
+bool library_has_amx();     // its bf16 kernels use matrix tiles here
 
 // A oneDNN kernel without operand addresses. Create it on the thread that runs it, after setting
 // the number of threads. On x86-64, factories throw usage if only oneDNN's reference code could run

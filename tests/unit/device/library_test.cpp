@@ -8,6 +8,7 @@
 #include "engine/core/memory.h"
 #include "engine/core/random.h"
 #include "engine/device/cpu/parallel.h"
+#include "tests/support/expect_error.h"
 
 namespace paceline::cpu {
 namespace {
@@ -17,6 +18,16 @@ std::vector<float> random_values(std::size_t count, std::uint32_t seed) {
   std::vector<float> values(count);
   for (float& value : values) value = static_cast<float>(random.normal());
   return values;
+}
+
+// oneAPI's modules have one for TBB and one for SYCL; here it is Debian's, of OpenMP.
+TEST(Library, ComputesByOpenMpOnly) {
+  check_library_threads();
+  constexpr unsigned kSequential = 1, kTbb = 4;  // dnnl_cpu_runtime
+  expect_error(ErrorKind::usage, {"computes by TBB", "DNNL_CPU_RUNTIME=OMP"},
+               [] { check_library_threads(kTbb); });
+  expect_error(ErrorKind::usage, {"computes by one thread"},
+               [] { check_library_threads(kSequential); });
 }
 
 // Rows of 1,024 floats are whole pages; the others have one more or fewer rows of the left operand.
