@@ -144,6 +144,7 @@ class Bench {
     check_tasks(launch_, process_);
     const CpuAssignment assignment = assign_cpus(launch_, process_);
     facts_.provenance.cpu_model = assignment.cpu_model;
+    facts_.provenance.machine = assignment.machine;
     World world(launch_, process_, assignment);
     try {
       measure_in(world, assignment);

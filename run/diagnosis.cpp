@@ -13,6 +13,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "engine/meter/energy_meter.h"
+#include "engine/meter/network.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
 #include "run/gpus.h"
@@ -57,6 +58,8 @@ DiagnosisSection about_machine() {
                              machine.hyperthreads() ? ", with hyper-threads" : "")},
        {"NUMA nodes", std::to_string(machine.numa_nodes)},
        {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
+  const std::string ports = describe_ports(network_ports());
+  section.facts.push_back({"network", ports.empty() ? "no card that is up" : ports});
   if (const std::string cards = describe_cards(first_gpu_device()); !cards.empty()) {
     section.facts.push_back({"GPUs", cards});
   }

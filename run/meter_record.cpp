@@ -129,8 +129,10 @@ MeterFacts collect_facts(const EnergyMeter& meter, std::size_t i) {
 constexpr std::size_t kFullyDescribed = 8;
 
 // A record stays small: of many GPUs but the first only what differs from card to card.
-GpuFacts brief(const GpuFacts& gpu) {
+GpuFacts brief(const GpuFacts& gpu, const GpuFacts& first) {
   GpuFacts facts;
+  if (gpu.pcie != first.pcie) facts.pcie = gpu.pcie;
+  if (gpu.links != first.links) facts.links = gpu.links;
   facts.pci = gpu.pci;
   facts.numa_node = gpu.numa_node;
   facts.cpus_numa_nodes = gpu.cpus_numa_nodes;
@@ -161,7 +163,8 @@ void summarize(GpuUse& use) {
   use.throttled = std::any_of(use.each.begin(), use.each.end(),
                               [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
   if (use.each.size() > kFullyDescribed) {
-    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1, brief);
+    std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1,
+                   [&](const GpuFacts& gpu) { return brief(gpu, use.each.front()); });
   }
 }
 

@@ -112,6 +112,18 @@ std::string reason_without_backend(const std::string& name) {
   return fmt::format("backend {} needs GPUs: --set device=cuda, or another backend", name);
 }
 
+// ", PCIe gen 5 x16, other GPUs: 7 by NV18"
+std::string describe_links(const GpuDriver& driver, const std::string& pci) {
+  GpuFacts facts;
+  try {
+    facts = driver.watch({pci})->stop().front();
+  } catch (const Error&) {
+    return "";  // no driver's library to ask
+  }
+  return (facts.pcie.empty() ? "" : ", PCIe " + facts.pcie) +
+         (facts.links.empty() ? "" : ", other GPUs: " + facts.links);
+}
+
 }  // namespace
 
 std::string describe_cards(const std::string& device) {
@@ -123,9 +135,10 @@ std::string describe_cards(const std::string& device) {
   for (const VisibleGpu& gpu : driver->visible(why)) {
     const Support support = driver->runs_on(gpu);
     const auto node = machine.numa_of_gpu(gpu.pci);
-    texts.push_back(fmt::format("{}: {} ({}, {}{}){}", gpu.index, gpu.name, gpu.pci,
+    texts.push_back(fmt::format("{}: {} ({}, {}{}{}){}", gpu.index, gpu.name, gpu.pci,
                                 format_bytes(static_cast<double>(gpu.memory_bytes)),
                                 node ? fmt::format(", NUMA node {}", *node) : "",
+                                describe_links(*driver, gpu.pci),
                                 support ? "" : ", of no use: " + support.because()));
   }
   return texts.empty() ? "none here: " + why : join(texts, "; ");

@@ -234,6 +234,8 @@ std::vector<std::pair<std::string, std::string>> summarize_provenance(const RunR
       {"library", made.libraries},
       {"backend", made.backend_requested},
       {"transport", made.backend_used},
+      {"GPU links", record.gpus.empty() ? "" : record.gpus.front().links},
+      {"network", describe_ports(made.machine.network)},
       {"data", join_pair(made.data_set, made.data_hash.empty() ? "" : "hash " + made.data_hash)},
       {"weights", made.weights_hash},
       {"own program", describe_program(made.program)},

@@ -179,9 +179,16 @@ SizeColumns columns_together(const std::vector<const RunRecord*>& records) {
   return columns;
 }
 
+// Of a node that wrote the record, where sums cross it.
+std::string network_note(const RunRecord& record) {
+  const std::string ports = describe_ports(record.provenance.machine.network);
+  return record.layout.nodes.value_or(1) > 1 && !ports.empty() ? "network of a node: " + ports : "";
+}
+
 Section section_alone(const RunRecord& record) {
-  Section section{.title = heading(record),
-                  .notes = {record.provenance.backend_used, record.collective->note}};
+  Section section{
+      .title = heading(record),
+      .notes = {record.provenance.backend_used, network_note(record), record.collective->note}};
   section.code = typed_command(record.provenance.command);
   add_findings(section, record);
   return section;
@@ -191,7 +198,7 @@ Section section_together(const std::vector<const RunRecord*>& records) {
   const RunRecord& first = *records.front();
   Section section{.title = fmt::format("all-reduce of {}, {} on {}", first.collective->dtype,
                                        counted(first.layout.gpus, "rank"), first.hosts()),
-                  .notes = {first.collective->note}};
+                  .notes = {network_note(first), first.collective->note}};
   const auto& imported = first.provenance.imported;
   if (imported) {
     section.title = heading(first);

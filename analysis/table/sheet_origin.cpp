@@ -93,7 +93,8 @@ std::vector<ProvenanceFact> list_origins(const Study& study) {
         return node.is_known() ? node.text() : std::string();
       })};
   static const std::set<std::string, std::less<>> kShown = {
-      "source", "system", "GPU", "cluster", "library", "transport", "data", "packages", "started"};
+      "source",    "system",  "GPU",  "cluster",  "library", "transport",
+      "GPU links", "network", "data", "packages", "started"};
   for (ProvenanceFact& fact : provenance(study)) {
     if (kShown.contains(fact.name)) facts.push_back(std::move(fact));
   }

@@ -1,9 +1,9 @@
 // How a run used GPUs, CPUs and energy.
 #pragma once
 
-#include <algorithm>
+#include <string>
+#include <vector>
 
-#include "engine/core/text.h"
 #include "engine/facts/fact.h"
 
 namespace paceline {
@@ -16,6 +16,11 @@ struct GpuFacts {
   PACELINE_FACT(fact::Text, uuid, "");
   PACELINE_FACT(std::optional<int>, numa_node, "that the GPU is attached to, if there are several");
   PACELINE_FACT(fact::Text, cpus_numa_nodes, "of its replica's CPUs: \"0-1\"");
+  PACELINE_FACT(fact::Text, pcie, "its slot: \"gen 5 x16\", \"gen 5 x8 of x16\"");
+  PACELINE_FACT(
+      fact::Text, links,
+      "to the node's other GPUs, as nvidia-smi topo names them: \"7 by NV18\", \"1 by NV4, "
+      "2 by SYS\"");
   PACELINE_FACT(fact::Text, driver, "its version");
   PACELINE_FACT(fact::Count, samples, "");
   PACELINE_FACT(fact::Real, seconds, "watched");
@@ -45,11 +50,11 @@ struct GpuFacts {
   PACELINE_END_FACTS
 };
 
+// "1 by NV4, 2 by SYS", of one path for each other GPU.
+std::string counted_paths(const std::vector<std::string>& paths);
+
 // Whether the nodes are known, and none of its replica's CPUs is on the GPU's.
-inline bool has_far_cpus(const GpuFacts& gpu) {
-  const std::vector<int> nodes = parse_numbers(gpu.cpus_numa_nodes);
-  return gpu.numa_node && !nodes.empty() && std::ranges::count(nodes, *gpu.numa_node) == 0;
-}
+bool has_far_cpus(const GpuFacts& gpu);
 inline constexpr char kBindNearGpus[] =
     "bind tasks near their GPUs (srun --gpu-bind=closest), or widen their masks, with "
     "--cpu-binding "
@@ -85,12 +90,25 @@ struct EnergyFacts {
   PACELINE_END_FACTS
 };
 
+// A port of a network card, as the kernel states it.
+struct NetworkPort {
+  PACELINE_FACT(fact::Text, name, "\"mlx5_0\", \"eth0\"");
+  PACELINE_FACT(fact::Text, link, "\"InfiniBand\", \"Ethernet\"");
+  PACELINE_FACT(fact::Real, gbit_per_second, "", kPositive);
+  PACELINE_FACT(std::optional<int>, numa_node, "that it is attached to, if known");
+  PACELINE_END_FACTS
+};
+
 // One node; hardware threads, usable or not.
 struct NodeFacts {
   PACELINE_FACT(std::optional<int>, cpus, "");
   PACELINE_FACT(fact::Count, memory_bytes, "");
+  PACELINE_FACT(std::vector<NetworkPort>, network, "ports that are up");
   PACELINE_END_FACTS
 };
+
+// "InfiniBand 200 Gb/s (mlx5_0, mlx5_1), Ethernet of unknown rate (eth0)"; empty: no port.
+std::string describe_ports(const std::vector<NetworkPort>& ports);
 
 // How busy other processes kept the run's CPUs, from before its first step to after its last.
 // Shares are of CPU time. Of several processes the worst.

@@ -32,6 +32,8 @@ struct PlanFacts {
                 "of rank 0, in the order in which they become ready");
   PACELINE_FACT(MemoryFacts, memory_bytes, "of one replica");
   PACELINE_FACT(fact::Flag, gradients_in_backend_memory, "the backend sums them in place");
+  PACELINE_FACT(fact::Flag, gradients_staged,
+                "a GPU's are copied to the host and back to be summed");
   PACELINE_FACT(fact::Flag, overlapped, "all-reduces run beside backward");
   PACELINE_FACT(fact::Real, global_batch, "samples of a step, of all replicas");
   PACELINE_FACT(fact::Real, learning_rate, "after the warm-up");

@@ -19,10 +19,29 @@ struct Rates {
 struct MemoryInfo {
   unsigned long long total, free, used;
 };
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
 struct Card {
+  unsigned bus;
   std::atomic<unsigned> questions{0};
 };
-Card card;
+Card cards[] = {{0x1b}, {0x2b}, {0x3b}};
+constexpr unsigned kLinks = 18;
+constexpr int kGpu = 0, kSwitch = 2;  // at a link's other end
+
+const Card& card_of(const void* handle) {
+  return *static_cast<const Card*>(handle);
+}
+// NVLinks of the first two cards to each other: 12; without a switch, the third has none.
+bool has_switch() {
+  return std::getenv("FAKE_NVML_PAIR") == nullptr;
+}
+bool has_link(const void* handle, unsigned link) {
+  return has_switch() ? link < kLinks : card_of(handle).bus != 0x3b && link < 12;
+}
 int open_count = 0;
 
 bool unsupported() {
@@ -66,7 +85,7 @@ EXPORT int nvmlSystemGetDriverVersion(char* to, unsigned room) {
 }
 EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** handle) {
   if (std::string(pci) != "0000:1b:00.0") return kNotFound;
-  *handle = &card;
+  *handle = &cards[0];
   return kSuccess;
 }
 EXPORT int nvmlDeviceGetName(void*, char* to, unsigned room) {
@@ -76,11 +95,11 @@ EXPORT int nvmlDeviceGetUUID(void*, char* to, unsigned room) {
   return say(to, room, "GPU-5c8b");
 }
 // 80 % at first, 90 % later.
-EXPORT int nvmlDeviceGetUtilizationRates(void*, Rates* rates) {
+EXPORT int nvmlDeviceGetUtilizationRates(void* handle, Rates* rates) {
   if (const char* file = std::getenv("FAKE_NVML_CALLS")) {
     std::ofstream(file, std::ios::app) << gettid() << '\n';
   }
-  return answer(rates, Rates{card.questions++ == 0 ? 80U : 90U, 40});
+  return answer(rates, Rates{static_cast<Card*>(handle)->questions++ == 0 ? 80U : 90U, 40});
 }
 EXPORT int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) {
   return answer(mhz, type == 1 ? 1830U : 3201U);
@@ -126,6 +145,38 @@ EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void*, unsigned*, void*) {
 }
 EXPORT int nvmlDeviceGetComputeMode(void*, int* mode) {
   return answer(mode, 3);
+}
+EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
+  return answer(count, 3U);
+}
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  if (index >= 3) return kNotFound;
+  return answer(handle, static_cast<void*>(&cards[index]));
+}
+EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* to) {
+  return answer(to, PciInfo{"", 0, card_of(handle).bus, 0, 0, 0, ""});
+}
+EXPORT int nvmlDeviceGetTopologyCommonAncestor(void*, void*, int* level) {
+  return answer(level, 50);
+}
+EXPORT int nvmlDeviceGetNvLinkState(void* handle, unsigned link, unsigned* active) {
+  if (link >= kLinks) return kNotSupported;
+  return answer(active, has_link(handle, link) ? 1U : 0U);
+}
+EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int* type) {
+  return answer(type, has_switch() ? kSwitch : kGpu);
+}
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* handle, unsigned, PciInfo* to) {
+  return answer(to, PciInfo{"", 0, card_of(handle).bus == 0x1b ? 0x2bU : 0x1bU, 0, 0, 0, ""});
+}
+EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) {
+  return answer(generation, 5U);
+}
+EXPORT int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* lanes) {
+  return answer(lanes, std::getenv("FAKE_NVML_LANES") != nullptr ? 8U : 16U);
+}
+EXPORT int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* lanes) {
+  return answer(lanes, 16U);
 }
 
 }  // extern "C"

@@ -38,6 +38,7 @@ TEST(NvmlOnCard, AnswersForTheCardThatCudaSees) {
   std::printf("%s of %s W, %s J, %s C, throttled %s, capped %s\n", text(all.watts).c_str(),
               text(all.watts_limit).c_str(), text(all.joules).c_str(), text(all.celsius).c_str(),
               text(all.throttled).c_str(), text(all.power_capped_share).c_str());
+  std::printf("PCIe %s, other GPUs: %s\n", all.pcie.c_str(), all.links.c_str());
   std::printf("ECC %s (%s errors), MIG %s, MPS %s, compute mode %s\n", text(all.ecc).c_str(),
               text(all.uncorrected_errors).c_str(), text(all.mig).c_str(), text(all.mps).c_str(),
               all.compute_mode.c_str());

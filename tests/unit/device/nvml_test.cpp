@@ -21,8 +21,9 @@ class NvmlTest : public testing::Test {
  protected:
   NvmlTest() { set("PACELINE_CUDA_LIBS", FAKE_NVML); }
   ~NvmlTest() override {
-    for (const char* name : {"PACELINE_CUDA_LIBS", "FAKE_NVML_INIT", "FAKE_NVML_LIMITS",
-                             "FAKE_NVML_UNSUPPORTED", "FAKE_NVML_CALLS", "FAKE_NVML_MIG"}) {
+    for (const char* name :
+         {"PACELINE_CUDA_LIBS", "FAKE_NVML_INIT", "FAKE_NVML_LIMITS", "FAKE_NVML_UNSUPPORTED",
+          "FAKE_NVML_CALLS", "FAKE_NVML_MIG", "FAKE_NVML_PAIR", "FAKE_NVML_LANES"}) {
       unsetenv(name);
     }
   }
@@ -65,6 +66,18 @@ TEST_F(NvmlTest, WhatIsNotSupportedIsNotKnown) {
   EXPECT_FALSE(all.utilization);
   EXPECT_FALSE(all.throttled);
   EXPECT_FALSE(all.joules);
+}
+
+TEST_F(NvmlTest, LinksAreNamedAsNvidiaSmiNamesThem) {
+  const auto of_card = [] { return UtilizationSampler(Nvml::open(), {kPci}).stop().front(); };
+  EXPECT_EQ(of_card().links, "2 by NV18");
+  EXPECT_EQ(of_card().pcie, "gen 5 x16");
+  set("FAKE_NVML_PAIR", "1");
+  set("FAKE_NVML_LANES", "1");
+  EXPECT_EQ(of_card().links, "1 by NV12, 1 by SYS");
+  EXPECT_EQ(of_card().pcie, "gen 5 x8 of x16");
+  set("FAKE_NVML_UNSUPPORTED", "1");
+  EXPECT_EQ(of_card().links + of_card().pcie, "");
 }
 
 // What such a card draws is not this process's part of it.

@@ -1,6 +1,10 @@
 #include "engine/device/cuda/nvml/nvml.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/shared_library.h"
@@ -19,12 +23,29 @@ struct Rates {
 struct MemoryInfo {
   unsigned long long total, free, used;
 };
+struct PciInfo {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+
+  bool is_at(const PciInfo& other) const {
+    return domain == other.domain && bus == other.bus && device == other.device;
+  }
+};
 
 constexpr int kSmClock = 1, kMemoryClock = 2;
 constexpr int kGpuSensor = 0;
 constexpr int kUncorrected = 1, kVolatile = 0;
 constexpr std::array kComputeModes = {"default", "exclusive thread", "prohibited",
                                       "exclusive process"};
+constexpr unsigned kMostLinks = 36;
+constexpr int kSwitch = 2;  // at a link's other end
+// What two GPUs have in common, nearest first, as nvidia-smi names it.
+struct Path {
+  int level;
+  const char* name;
+};
+constexpr Path kPaths[] = {{10, "PIX"}, {20, "PXB"}, {30, "PHB"}, {40, "NODE"}, {50, "SYS"}};
 
 // Whether the answer came.
 template <typename... Parameters, typename... Arguments>
@@ -83,6 +104,33 @@ struct Nvml::Functions {
   int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
   int (*mps_processes)(Handle, unsigned*, void*) = nullptr;
   int (*compute_mode)(Handle, int*) = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*by_index)(unsigned, Handle*) = nullptr;
+  int (*pci)(Handle, PciInfo*) = nullptr;
+  int (*path)(Handle, Handle, int*) = nullptr;
+  int (*link_state)(Handle, unsigned, unsigned*) = nullptr;
+  int (*link_end)(Handle, unsigned, int*) = nullptr;
+  int (*link_pci)(Handle, unsigned, PciInfo*) = nullptr;
+  int (*pcie_generation)(Handle, unsigned*) = nullptr;
+  int (*pcie_width)(Handle, unsigned*) = nullptr;
+  int (*most_pcie_width)(Handle, unsigned*) = nullptr;
+
+  // The active NVLinks of a card: to another one, or, without one, to switches.
+  int count_links(Handle from, const PciInfo* to) const {
+    int links = 0;
+    for (unsigned link = 0; link < kMostLinks; ++link) {
+      unsigned active = 0;
+      int end = 0;
+      PciInfo pci{};
+      if (!ask(link_state, from, link, &active) || active == 0) continue;
+      const bool is_to_switch = ask(link_end, from, link, &end) && end == kSwitch;
+      if (to == nullptr ? is_to_switch
+                        : !is_to_switch && ask(link_pci, from, link, &pci) && pci.is_at(*to)) {
+        ++links;
+      }
+    }
+    return links;
+  }
 };
 
 std::shared_ptr<const Nvml> Nvml::open() {
@@ -126,6 +174,16 @@ Nvml::Nvml() {
   find(functions->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
        "nvmlDeviceGetMPSComputeRunningProcesses");
   find(functions->compute_mode, "nvmlDeviceGetComputeMode");
+  find(functions->count, "nvmlDeviceGetCount_v2");
+  find(functions->by_index, "nvmlDeviceGetHandleByIndex_v2");
+  find(functions->pci, "nvmlDeviceGetPciInfo_v3");
+  find(functions->path, "nvmlDeviceGetTopologyCommonAncestor");
+  find(functions->link_state, "nvmlDeviceGetNvLinkState");
+  find(functions->link_end, "nvmlDeviceGetNvLinkRemoteDeviceType");
+  find(functions->link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
+  find(functions->pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
+  find(functions->pcie_width, "nvmlDeviceGetCurrPcieLinkWidth");
+  find(functions->most_pcie_width, "nvmlDeviceGetMaxPcieLinkWidth");
   if (const int result = functions->init(); result != kSuccess) {
     throw usage_error(std::string("NVML: ") + functions->error_string(result), library.path(),
                       "check that nvidia-smi works here");
@@ -244,6 +302,46 @@ std::optional<std::string> NvmlGpu::compute_mode() const {
   if (!ask(nvml_->functions_->compute_mode, handle_, &mode)) return std::nullopt;
   const auto index = static_cast<std::size_t>(mode);
   return index < kComputeModes.size() ? kComputeModes[index] : "mode " + std::to_string(mode);
+}
+
+std::optional<std::string> NvmlGpu::pcie() const {
+  const Nvml::Functions& ask_for = *nvml_->functions_;
+  const auto generation = number(ask_for.pcie_generation, handle_);
+  const auto width = number(ask_for.pcie_width, handle_);
+  if (!generation || !width) return std::nullopt;
+  const unsigned most = number(ask_for.most_pcie_width, handle_).value_or(*width);
+  return fmt::format("gen {} x{}{}", *generation, *width,
+                     *width < most ? fmt::format(" of x{}", most) : "");
+}
+
+std::vector<std::string> NvmlGpu::paths() const {
+  const Nvml::Functions& ask_for = *nvml_->functions_;
+  PciInfo mine{};
+  unsigned count = 0;
+  if (ask_for.count == nullptr || ask_for.by_index == nullptr ||
+      ask_for.count(&count) != kSuccess || !ask(ask_for.pci, handle_, &mine)) {
+    return {};
+  }
+  const int to_switch = ask_for.count_links(handle_, nullptr);
+  std::vector<std::string> paths;
+  for (unsigned index = 0; index < count; ++index) {
+    Handle other = nullptr;
+    PciInfo pci{};
+    if (ask_for.by_index(index, &other) != kSuccess || !ask(ask_for.pci, other, &pci) ||
+        pci.is_at(mine)) {
+      continue;
+    }
+    int links = ask_for.count_links(handle_, &pci), level = 0;
+    // As far as both have links to the switch.
+    links += std::min(to_switch, to_switch == 0 ? 0 : ask_for.count_links(other, nullptr));
+    if (links > 0) {
+      paths.push_back(fmt::format("NV{}", links));
+    } else if (ask(ask_for.path, handle_, other, &level)) {
+      const auto found = std::ranges::find(kPaths, level, &Path::level);
+      paths.emplace_back(found == std::end(kPaths) ? fmt::format("level {}", level) : found->name);
+    }
+  }
+  return paths;
 }
 
 }  // namespace paceline::cuda

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace paceline::cuda {
 
@@ -69,6 +70,11 @@ class NvmlGpu {
   std::optional<bool> mig() const;                         // MIG is enabled
   std::optional<bool> mps() const;                         // processes share it through MPS
   std::optional<std::string> compute_mode() const;         // "default", "exclusive process"
+  // "gen 5 x16": what card and slot can, and the lanes in use; "gen 5 x8 of x16" lost some.
+  std::optional<std::string> pcie() const;
+  // To each other GPU that the driver shows, as `nvidia-smi topo -m` names it: "NV18" (NVLinks,
+  // to it or by a switch), "PIX", "PXB", "PHB", "NODE", "SYS".
+  std::vector<std::string> paths() const;
 
  private:
   std::shared_ptr<const Nvml> nvml_;

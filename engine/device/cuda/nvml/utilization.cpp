@@ -166,6 +166,8 @@ GpuFacts UtilizationSampler::describe(const Watched& watched, double seconds) co
   all.mig = gpu.mig();
   all.mps = gpu.mps();
   all.compute_mode = gpu.compute_mode().value_or("");
+  all.pcie = gpu.pcie().value_or("");
+  all.links = counted_paths(gpu.paths());
   return all;
 }
 
