@@ -115,6 +115,9 @@ class TrainingRun {
     if (process_.rank == 0 && outcome.trace) log_trace(*outcome.trace);
     facts_.provenance.backend_used =
         world.description();  // NCCL connects ranks when they first sum
+    if (outcome.plan.gradients_staged.value_or(false)) {
+      facts_.provenance.backend_used += ", staged in host memory";
+    }
     note_gpus(report.collect(world));
     facts_.energy = energy.collect(world, layout_.nodes);
     facts_.provenance.machine_load = load.collect(world, facts_.oversubscribed);

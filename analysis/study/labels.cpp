@@ -357,6 +357,7 @@ std::string row_label(const Row& row) {
   for (const Run& run : row.runs) {
     if (run->kind != "measured") labels.insert(run->kind);
     if (run->flags.synthetic) labels.insert("synthetic");
+    if (run->plan.gradients_staged.value_or(false)) labels.insert("staged");
     for (const Reason& reason : reasons()) {
       if (reason.in_tables == Effect::yields && reason.holds(run)) labels.insert(reason.name);
     }

@@ -34,6 +34,12 @@ std::unique_ptr<Backend> Backend::around(std::unique_ptr<Backend> between) {
                     "use mirrored inside tasks, or ring inside nodes");
 }
 
+std::unique_ptr<Communicator> Backend::connect_group(const Membership&, const RankGroup&,
+                                                     std::string_view) {
+  throw usage_error(fmt::format("backend {} connects no pairs of ranks", name()), "",
+                    "use ring or mpi");
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view text,
                                       const std::vector<Factory<BackendFactory>>& backends,
                                       const std::vector<Factory<WrapperFactory>>& wrappers,

@@ -68,6 +68,12 @@ class Backend {
   // for a process that is not to be connected. Collective over all processes. The backend outlives
   // the communicators, and leaves the world in its destructor.
   virtual std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) = 0;
+  // A communicator among some processes, beside that of the world; the groups of one call have
+  // nobody in common. `name` tells calls apart. Collective over all processes, after connect();
+  // null for one whose group.rank is -1. Throws usage if it connects no groups.
+  virtual std::unique_ptr<Communicator> connect_group(const Membership& membership,
+                                                      const RankGroup& group,
+                                                      std::string_view name);
   // Whether it reduces only in GPU memory.
   virtual bool needs_gpus() const { return false; }
   // The backend that replaces it if gradients are on GPUs. Empty: itself, wrapped in staged/ if it

@@ -71,6 +71,10 @@ class Communicator {
   // Whether all_reduce accepts memory of this kind. If not, staged/ wraps the backend.
   virtual bool reduces(MemoryKind kind) const { return kind != MemoryKind::device; }
 
+  // Whether sums of device memory are calls of the host, which need the lane of a host's thread,
+  // not of a stream.
+  virtual bool sums_from_host() const { return false; }
+
   // Whether all_reduce may be captured in a graph. Equal on all ranks.
   virtual bool can_sum_in_graphs() const { return true; }
 

@@ -61,8 +61,10 @@ Trainer::Trainer(Setup setup)
   check_common_plan(communicator_, plan_, device);
   const std::size_t bytes = plan_.arena_elements * size_of(plan_.real);
   Communicator& reducing = reducing_communicator();
+  sums_from_host_ = reducing.sums_from_host();
   gradients_ = reducing.allocate(bytes);
   outcome_.plan.gradients_in_backend_memory = gradients_.data() != nullptr;
+  outcome_.plan.gradients_staged = staged_ != nullptr;
   if (!gradients_.data()) gradients_ = device.allocate(bytes);
   const double began = now_seconds();
   program_ = device.compile(plan_, gradients_.data());
@@ -75,7 +77,7 @@ Trainer::Trainer(Setup setup)
   schedule_ = make_schedule(config_, SampleStream(stream_).steps_per_epoch());
   total_steps_ = steps_in_all(config_, stream_);
   if (setup_.checkpoints) resume();
-  Lane& comm_lane = staged_ ? device.host_comm_lane() : device.comm_lane();
+  Lane& comm_lane = sums_from_host_ ? device.host_comm_lane() : device.comm_lane();
   reducer_ = std::make_unique<Reducer>(
       communicator_.size() == 1 ? one_bucket(plan_)
                                 : make_buckets(plan_, config_.bucket_mb, config_.last_bucket_mb),
@@ -237,8 +239,8 @@ void Trainer::step(const Batch& batch) {
     backward_and_reduce();
     apply_updates(rule);
   };
-  // Reductions on the host are not in the device's lanes, so the device cannot capture the step.
-  if (staged_) return queue();
+  // Sums of the host are not in the device's lanes, so the device cannot capture the step.
+  if (sums_from_host_) return queue();
   std::optional<StreamWait> launch;  // may block on the work that it launches
   if (setup_.device->memory_kind() == MemoryKind::device) {
     launch.emplace(communicator_, "the launch of a step");

@@ -101,6 +101,7 @@ class Trainer {
   Plan plan_;
   MemoryUse memory_;
   std::unique_ptr<StagedCommunicator> staged_;  // for communicators that only handle host memory
+  bool sums_from_host_ = false;
   Memory gradients_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Reducer> reducer_;

@@ -1,6 +1,7 @@
 // The device `emulated`: the device `cuda` on a host that plays a GPU a replica.
 // PACELINE_EMULATED_GPUS: how many of them a process sees. PACELINE_EMULATED_WATTS: what each
-// takes. PACELINE_EMULATED_PCI: where they are, a blank between two.
+// takes. PACELINE_EMULATED_PCI: where they are, a blank between two. PACELINE_EMULATED_MPI: MPI
+// says that it takes their memory.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -73,3 +74,9 @@ std::unique_ptr<GpuDriver> make_emulated_driver() {
 }
 
 }  // namespace paceline
+
+// In place of the MPI library's. Memory of these GPUs is the host's, so that any MPI can sum in it.
+extern "C" int MPIX_Query_cuda_support();
+extern "C" __attribute__((visibility("default"))) int MPIX_Query_cuda_support() {
+  return std::getenv("PACELINE_EMULATED_MPI") != nullptr ? 1 : 0;
+}

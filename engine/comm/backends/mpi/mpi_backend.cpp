@@ -23,19 +23,27 @@ class MpiAllReduceBackend final : public MpiBackend {
  protected:
   std::unique_ptr<Communicator> connect_in(World& world, const Membership& membership) override {
     const RankGroup group = membership.group();
-    const MPI_Comm ranks = membership.only.empty() ? world.all() : world.split(group.rank >= 0);
+    const MPI_Comm ranks = membership.only.empty()
+                               ? world.all()
+                               : world.split(group.rank < 0 ? std::nullopt : std::optional(0));
     if (ranks == MPI_COMM_NULL) return nullptr;
     if (group.size() > 1) component_ = all_reduce_component(ranks);
+    std::function<void()> select;
+    if (membership.gpus != nullptr && group.size() > 1 && takes_gpu_memory(ranks)) {
+      select = [gpus = membership.gpus] { gpus->select(0); };
+    }
+    takes_gpu_memory_ = select != nullptr;
     return std::make_unique<MpiCommunicator>(world, ranks, membership.deadlines,
-                                             abort_job(world, membership));
+                                             abort_job(world, membership), std::move(select));
   }
   std::string sum() const override {
-    return component_.empty() ? "MPI_Allreduce"
-                              : fmt::format("MPI_Allreduce of component {}", component_);
+    return (component_.empty() ? "MPI_Allreduce" : "MPI_Allreduce of component " + component_) +
+           (takes_gpu_memory_ ? ", which takes GPU memory" : "");
   }
 
  private:
   std::string component_;
+  bool takes_gpu_memory_ = false;
 };
 
 }  // namespace
@@ -64,6 +72,15 @@ std::vector<std::unique_ptr<Communicator>> MpiBackend::connect(const Membership&
   auto mine = connect_in(*world_, membership);
   if (mine) communicators.push_back(std::move(mine));
   return communicators;
+}
+
+std::unique_ptr<Communicator> MpiBackend::connect_group(const Membership& membership,
+                                                        const RankGroup& group, std::string_view) {
+  const MPI_Comm members =
+      world_->split(group.rank < 0 ? std::nullopt : std::optional(group.names.front()));
+  if (members == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiCommunicator>(*world_, members, membership.deadlines,
+                                           abort_job(*world_, membership));
 }
 
 std::string MpiBackend::description() const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/comm/algorithms/sum.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 
 namespace paceline::mpi {
@@ -72,11 +73,12 @@ void add_and_look(void* from, void* to, int* count, MPI_Datatype*) {
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(World& world, MPI_Comm ranks, const Deadlines& deadlines,
-                                 OnTimeout on_timeout)
+                                 OnTimeout on_timeout, std::function<void()> select_gpu)
     : world_(world),
       ranks_(ranks),
       deadline_{deadlines, world.spin_seconds(), {}},
-      all_reduce_(ranks, deadlines, std::move(on_timeout)) {
+      all_reduce_(ranks, deadlines, std::move(on_timeout)),
+      select_gpu_(std::move(select_gpu)) {
   check(MPI_Comm_rank(ranks_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(ranks_, &size_), "MPI_Comm_size");
 }
@@ -85,6 +87,7 @@ void MpiCommunicator::all_reduce(void* data, std::size_t count, DType type, Lane
                                  std::string_view label) {
   if (size_ == 1) return;
   lane.submit([this, data, count, type, label] {
+    if (select_gpu_) select_gpu_();
     all_reduce_.sum(static_cast<std::byte*>(data), count, type, label);
   });
 }
@@ -137,6 +140,19 @@ void AllReduce::sum(std::byte* data, std::size_t count, DType type, std::string_
                         ranks_),
           "MPI_Allreduce");
   }
+}
+
+bool takes_gpu_memory(MPI_Comm ranks) {
+  constexpr int kCuda = 0;  // MPIX_GPU_SUPPORT_CUDA
+  int takes = 0;
+  if (void* query = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support")) {
+    takes = reinterpret_cast<int (*)()>(query)();
+  } else if (void* by_kind = dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support")) {
+    if (reinterpret_cast<int (*)(int, int*)>(by_kind)(kCuda, &takes) != MPI_SUCCESS) takes = 0;
+  }
+  if (environment_value(environment_of_process(), "PACELINE_MPI_GPU_MEMORY") == "off") takes = 0;
+  check(MPI_Allreduce(MPI_IN_PLACE, &takes, 1, MPI_INT, MPI_MIN, ranks), "MPI_Allreduce");
+  return takes != 0;
 }
 
 std::string all_reduce_component(MPI_Comm ranks) {

@@ -48,14 +48,26 @@ class AllReduce {
 // own. Collective over `ranks`.
 std::string all_reduce_component(MPI_Comm ranks);
 
+// Whether MPI_Allreduce takes a GPU's memory, as the library states it (MPIX_Query_cuda_support of
+// Open MPI and MPICH, MPIX_GPU_query_support of Cray's and newer MPICH). Without
+// PACELINE_MPI_GPU_MEMORY=off on any rank of `ranks`, over which it is collective.
+bool takes_gpu_memory(MPI_Comm ranks);
+
 class MpiCommunicator final : public Communicator {
  public:
-  // `ranks` belongs to the world.
-  MpiCommunicator(World& world, MPI_Comm ranks, const Deadlines& deadlines, OnTimeout on_timeout);
+  // `ranks` belongs to the world. `select_gpu`: makes the replica's GPU the current device of the
+  // calling thread, where MPI takes its memory; else empty.
+  MpiCommunicator(World& world, MPI_Comm ranks, const Deadlines& deadlines, OnTimeout on_timeout,
+                  std::function<void()> select_gpu = {});
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Memory allocate(std::size_t) override { return {}; }
+  // A GPU's in fp32 or fp64, as gradients are: our sums of 16-bit floats read host memory.
+  bool reduces(MemoryKind kind) const override {
+    return kind != MemoryKind::device || select_gpu_ != nullptr;
+  }
+  bool sums_from_host() const override { return select_gpu_ != nullptr; }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;
   void broadcast(void* data, std::size_t bytes, int root) override;
@@ -69,6 +81,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0, size_ = 1;
   WaitDeadline deadline_;
   AllReduce all_reduce_;
+  std::function<void()> select_gpu_;
 };
 
 // A wire of MPI messages between the members of a communicator, e.g. the leaders of nodes.
@@ -112,6 +125,8 @@ class MpiBackend : public Backend {
  public:
   Support serves(const Membership& membership) const override;
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) final;
+  std::unique_ptr<Communicator> connect_group(const Membership& membership, const RankGroup& group,
+                                              std::string_view name) final;
   std::string library() const override { return library_version(); }
   std::string description() const final;
 

@@ -118,9 +118,9 @@ std::vector<int> World::names() const {
   return RankGroup::numbered(rank_, size_, ranks_a_task_).names;
 }
 
-MPI_Comm World::split(bool member) {
+MPI_Comm World::split(std::optional<int> group) {
   MPI_Comm members = MPI_COMM_NULL;
-  check(MPI_Comm_split(all_, member ? 0 : MPI_UNDEFINED, rank_, &members), "MPI_Comm_split");
+  check(MPI_Comm_split(all_, group.value_or(MPI_UNDEFINED), rank_, &members), "MPI_Comm_split");
   if (members != MPI_COMM_NULL) splits_.push_back(members);
   return members;
 }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,8 +70,9 @@ class World {
   MPI_Comm node() const { return node_; }
   MPI_Comm leaders() const { return leaders_; }  // null on ranks that are not leaders
 
-  // The members' communicator, freed by the world; null on other ranks. Collective over all.
-  MPI_Comm split(bool member);
+  // The communicator of those that name the same group, freed by the world; null on ranks without
+  // one. Collective over all.
+  MPI_Comm split(std::optional<int> group);
 
   // How long waits poll before they sleep: not at all where the ranks of this node share CPUs.
   double spin_seconds() const;

@@ -60,6 +60,15 @@ class RingBackend final : public Backend {
     return communicators;
   }
 
+  // Over sockets, also within a node.
+  std::unique_ptr<Communicator> connect_group(const Membership& membership, const RankGroup& group,
+                                              std::string_view name) override {
+    if (between_) return between_->connect_group(membership, group, name);
+    if (group.rank < 0) return nullptr;
+    return connect_sockets(group, membership.deadlines,
+                           fmt::format("{}/{}", name, group.names.front()));
+  }
+
   std::unique_ptr<Backend> around(std::unique_ptr<Backend> between) override {
     return std::make_unique<RingBackend>(std::move(between));
   }

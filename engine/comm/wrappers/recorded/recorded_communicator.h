@@ -34,6 +34,7 @@ class RecordedCommunicator final : public Communicator, private Supervision {
   int size() const override { return inner_->size(); }
   Memory allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   bool reduces(MemoryKind kind) const override { return inner_->reduces(kind); }
+  bool sums_from_host() const override { return inner_->sums_from_host(); }
   bool can_sum_in_graphs() const override { return inner_->can_sum_in_graphs(); }
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
                   std::string_view label) override;

@@ -42,6 +42,7 @@ class StagedCommunicator final : public Communicator {
   // staging buffer.
   Memory allocate(std::size_t bytes) override;
   bool reduces(MemoryKind kind) const override { return kind == MemoryKind::device; }
+  bool sums_from_host() const override { return true; }
   // `lane` is a host thread's, or inline; host functions of a stream must not copy. If a sum fails,
   // copies from and to `data` may continue until this object is destroyed.
   void all_reduce(void* data, std::size_t count, DType type, Lane& lane,
