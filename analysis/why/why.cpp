@@ -79,6 +79,11 @@ const std::vector<CauseRule>& rules() {
        }},
       {"calls", "its own sums and barriers", "without them", {kNoOwn}, taken_away},
       {"saves", "saving", "torch.save does nothing", {kNoSaves}, taken_away},
+      {"syncs",
+       "the host's waits for the GPU",
+       "values read before, no waits",
+       {kNoSyncs},
+       taken_away},
       {"threads",
        "threads and their CPUs",
        "each rank bound to its CPUs, a thread on each",
@@ -244,6 +249,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.wait = json.at("wait");
     run.own_seconds = json.at("own_seconds");
     run.save_seconds = json.at("save_seconds");
+    run.sync_seconds = json.at("sync_seconds");
     run.overhead = json.at("overhead");
     run.own_calls = json.at("own_calls");
     run.saves = json.at("saves");
@@ -350,6 +356,13 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   section.table = make_table(verdict.causes, "causes");
   std::vector<Statement> tries;
   for (const Cause& each : verdict.tries) {
+    if (each.key == kDropped) {
+      tries.emplace_back(
+          fmt::format("While the loader works and its output is dropped the gain is {} points: "
+                      "that is the wait; what is more is CPUs that the loader takes from the steps",
+                      points_text(each)));
+      continue;
+    }
     tries.emplace_back(each.state == CauseState::found
                            ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
                            : fmt::format("With {} the gain is {} points: {}", each.name,
@@ -357,6 +370,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   }
   section.findings = tries;
   for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
+  if (!evidence.profile.empty()) section.notes.push_back(evidence.profile);
   if (!verdict.by_samples) {
     section.caveats.emplace_back(
         "steps are compared, as their samples are not known; that is right if a replica's batch is "
@@ -398,6 +412,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
        {"rivals", verdict.rivals},
        {"title", document.title},
        {"headline", headline},
+       {"profile", evidence.profile},
        {"warnings", document.warnings},
        {"notes", evidence.notes}});
   return document;

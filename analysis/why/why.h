@@ -21,7 +21,8 @@ namespace paceline {
 inline constexpr char kAsItIs[] = "as-it-is", kAlone[] = "alone", kAloneBatch[] = "alone-batch",
                       kNoSums[] = "no-sums", kNoWait[] = "data-at-hand", kNoOwn[] = "no-calls",
                       kNoSaves[] = "no-saves", kThreads[] = "threads", kWorkers[] = "workers",
-                      kBuckets[] = "buckets";
+                      kBuckets[] = "buckets", kDropped[] = "data-dropped", kNoSyncs[] = "no-syncs",
+                      kKeptBatch[] = "kept-batch";
 
 // One run as the hook measured it, over its steps after the warm-up.
 struct MeasuredRun {
@@ -31,7 +32,8 @@ struct MeasuredRun {
   double others_seconds = 0;  // mean of the ranks but the slowest
   double first_seconds = 0;   // of rank 0
   int slowest_rank = 0;
-  double wait = 0, own_seconds = 0, save_seconds = 0, overhead = 0;  // of the rank with the most
+  // Of the rank with the most.
+  double wait = 0, own_seconds = 0, save_seconds = 0, sync_seconds = 0, overhead = 0;
   int own_calls = 0, saves = 0, batches = 0, ratio = 1, workers = 0;
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
@@ -50,6 +52,7 @@ struct WhyEvidence {
   std::vector<std::string> notes;  // what could not be run or told, and why
   std::vector<std::string> warnings;
   std::map<std::string, std::string> tried;  // programs that change a setting: "2 workers"
+  std::string profile;  // of its profiled steps: "51 % computing, ..."; may be empty
 };
 
 enum class CauseState { found, small, open };  // above 3 points; below 10; neither yet
@@ -81,7 +84,8 @@ struct WhyVerdict {
 WhyVerdict judge_why(const WhyEvidence& evidence);
 
 // One screen. JSON: {"schema", "replicas", "rounds", "decided", "speed_up", "speed_up_low", ..,
-// "efficiency", .., "first_cause", "rivals", "title", "headline", "warnings", "notes", "causes":
+// "efficiency", .., "first_cause", "rivals", "title", "headline", "profile", "warnings", "notes",
+// "causes":
 // [{"cause", "points", "points_low", "points_high", "state", "measured_by"}]}
 Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence);
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/facts/timing.h"
 #include "sweeps/program.h"
 
 namespace paceline {
@@ -36,6 +38,9 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
     if (is_known && seen.batch_per_replica() < 0.99 * alone->batch_per_replica()) {
       const auto batch = std::lround(seen.batch_per_replica() / seen.ratio);
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
+      const auto kept = std::lround(alone->batch_per_replica() / alone->ratio);
+      add_try(kKeptBatch, {{"batch", kept}}, "small_batch",
+              fmt::format("batches of {} a replica instead of {}", kept, batch));
     }
   }
   if (seen.why_no_sums.empty()) {
@@ -60,6 +65,7 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   }
   if (seen.own_seconds > kSeen * seen.seconds) take(kNoOwn, "own");
   if (seen.save_seconds > kSeen * seen.seconds) take(kNoSaves, "saves");
+  if (seen.sync_seconds > kSeen * seen.seconds) take(kNoSyncs, "syncs");
   const int budget = cpus / seen.local_ranks;
   const bool is_narrow = seen.all_cpus < std::min(cpus, budget * seen.local_ranks);
   if (budget > 0 && !seen.is_on_gpu && (seen.threads != budget || is_narrow)) {
@@ -69,12 +75,32 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
     const int workers = std::max(2, 2 * seen.workers);
     add_try(kWorkers, {{"workers", workers}}, "data",
             fmt::format("{} loader workers instead of {}", workers, seen.workers));
+    if (seen.workers > 0) {
+      add_try(kDropped, {{"take", {"data", "output"}}}, "data",
+              "recorded batches, the loader working");
+    }
   }
   if (seen.bucket_mb > 0 && seen.bucket_mb < kDefaultBucketMb) {
     add_try(kBuckets, {{"bucket_mb", kDefaultBucketMb}}, "sums",
             fmt::format("buckets of {:g} MiB instead of {:g}", kDefaultBucketMb, seen.bucket_mb));
   }
   return all;
+}
+
+std::string describe_profile(const KinetoRun& trace) {
+  std::vector<PhaseSeconds> ranks;
+  for (const KinetoTrace& rank : trace.ranks) ranks.push_back(sum_phases(rank.times));
+  const auto slowest = std::ranges::max_element(ranks, {}, &PhaseSeconds::step);
+  const PhaseSeconds& of = *slowest;
+  const auto share = [&](double seconds) { return 100 * seconds / of.step; };
+  return fmt::format(
+      "In {} rank {}, the slowest, took {} for one: {:.0f} % computing, {:.0f} % "
+      "sums that computing does not hide, {:.0f} % in the loader, {:.0f} % other. The profiler "
+      "slows them down; no cost is taken from them.",
+      counted(static_cast<double>(trace.steps()), "profiled step"), slowest - ranks.begin(),
+      format_seconds(of.step / static_cast<double>(trace.steps())),
+      share(of.forward + of.backward + of.update), share(of.communication), share(of.input),
+      share(of.other));
 }
 
 std::string escape_placeholders(const std::string& word) {

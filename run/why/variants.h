@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/why/why.h"
+#include "results/import/kineto.h"
 
 namespace paceline {
 
@@ -26,6 +27,9 @@ struct Variant {
 std::vector<Variant> choose_variants(const MeasuredRun& seen,
                                      const std::optional<MeasuredRun>& alone, int cpus,
                                      std::vector<std::string>& notes);
+
+// "In 5 profiled steps rank 1, the slowest, took 12 ms for one: 61 % computing, ..."
+std::string describe_profile(const KinetoRun& trace);
 
 // A word of the user's, which holds no placeholder of a program's.
 std::string escape_placeholders(const std::string& word);

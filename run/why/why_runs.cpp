@@ -36,7 +36,7 @@ namespace {
 constexpr int kWarmSteps = 34, kFewestSteps = 20, kMostSteps = 400;
 constexpr double kMeasuredSeconds = 5;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
-constexpr int kTriedRounds = 6;
+constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
 constexpr std::size_t kShownLog = 2000;  // bytes of a first run that failed
@@ -200,7 +200,8 @@ class WhyStudy {
       if (count > 0) device_ = each.name, gpus = count;
     }
     std::string reason;
-    const auto seen = look_at({"look", R"({"replicas":"0"})", gpus}, reason);
+    const auto seen = look_at(
+        {"look", json_text({{"replicas", "0"}, {"profile", kProfiledSteps}}), gpus}, reason);
     if (outcome_.stopped_by != 0) return;
     if (!seen) refuse(reason);
     seen_ = *seen;
@@ -236,6 +237,7 @@ class WhyStudy {
     if (result.stopped_by != 0) return std::nullopt;
     const fs::path out = run_folder(plan, 0, 1);
     refuse_writes_elsewhere(out);
+    read_profile(out);
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
@@ -244,6 +246,22 @@ class WhyStudy {
       print_note("{}\n", text.substr(text.size() - std::min(text.size(), kShownLog)));
     }
     return std::nullopt;
+  }
+
+  // What the profiler saw of the slowest rank's steps, if it wrote that; nothing else depends on
+  // it.
+  void read_profile(const fs::path& out) {
+    std::vector<std::string> traces;
+    for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("trace_rank")) traces.push_back(entry.path());
+    }
+    if (traces.empty()) return;
+    try {
+      outcome_.evidence.profile = describe_profile(read_kineto_run(traces));
+    } catch (const Error& error) {
+      note(fmt::format("Its profiled steps cannot be read: {}.", error.what()));
+    }
   }
 
   [[noreturn]] void refuse(const std::string& reason) const {
@@ -333,7 +351,8 @@ class WhyStudy {
                  bool is_of_tries) const {
     for (const ScheduledRun& run : schedule(variants.size(), repeat, true, plan_.spec.seed)) {
       const Variant& each = variants[run.point];
-      const bool is_tried = is_of_tries ? run.point == 0 || each.name == tried_ : !each.is_try();
+      const bool is_tried =
+          is_of_tries ? run.point == 0 || tried_.contains(each.name) : !each.is_try();
       if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
       runs.push_back(scheduled(run.point, repeat));
     }
@@ -353,8 +372,8 @@ class WhyStudy {
     if (!tried_.empty() || !verdict.first) return runs;
     for (const Variant& each : variants) {
       if (each.is_try() && each.of_cause == verdict.causes[*verdict.first].key) {
-        tried_ = each.name;
-        outcome_.evidence.tried[tried_] = each.text;
+        tried_.insert(each.name);
+        outcome_.evidence.tried[each.name] = each.text;
       }
     }
     if (tried_.empty()) return runs;
@@ -437,8 +456,7 @@ class WhyStudy {
   MeasuredRun seen_;  // by the first run
   std::optional<MeasuredRun> seen_alone_;
   StudyPlan plan_;
-  std::string tried_;
-  std::set<std::string> given_up_;
+  std::set<std::string> tried_, given_up_;
   WhyOutcome outcome_;
 };
 

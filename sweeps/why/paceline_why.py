@@ -5,7 +5,9 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   warm      steps before the measured ones
   steps     the step at which all ranks end
   seconds   above 0: they end sooner, 20 steps after these of measured steps
-  take      costs to take away: "data" "sums" "own" "saves"
+  take      costs to take away: "data" "sums" "own" "saves" "syncs"; with "data" "output": the loader works, and its
+            batches are dropped
+  profile   steps after the last one that PyTorch's profiler watches, into trace_rank<R>.json
   replicas  "1": rank 0 alone, all others end at once
   threads   CPUs of a rank, bound; 0: as it is
   cpus      the machine's CPUs, for threads
@@ -19,6 +21,7 @@ import inspect
 import json
 import os
 import sys
+import threading
 import time
 
 now = time.perf_counter
@@ -28,6 +31,8 @@ RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"
          ("SLURM_PROCID", "SLURM_NTASKS"))
 LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
          ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
+# What waits for a GPU to read a value of it.
+READS = ("item", "tolist", "__float__", "__int__", "__bool__")
 TAKEN_OWN = ("all_reduce", "reduce", "barrier")
 OWN = TAKEN_OWN + ("broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter", "all_gather_object",
                    "broadcast_object_list", "gather", "scatter", "all_to_all")
@@ -89,15 +94,32 @@ class Done:
         return True
 
 
+class Dropped:
+    """Takes a batch of a loader for each that a step is given, and drops it."""
+
+    def __init__(self, hook, batches):
+        self.hook, self.batches, self.wanted = hook, batches, threading.Semaphore(0)
+        threading.Thread(target=self.take, daemon=True).start()
+
+    def take(self):
+        try:
+            while True:
+                self.wanted.acquire()
+                next(self.batches)
+                self.hook.dropped += 1
+        except StopIteration:
+            pass
+
+
 class Batches:
     """An iterator of a loader: times it, records its first batches, and repeats them."""
 
     def __init__(self, hook, loader, original):
         self.hook, self.kept = hook, hook.kept.setdefault(id(loader), [])
         self.left = self.length(loader)
-        self.real = None
+        self.real = self.dropped = None
         self.repeats = hook.takes("data") and id(loader) in hook.whole
-        if not self.repeats:
+        if not self.repeats or hook.takes("output"):
             self.real = original(loader)
         hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
         self.loader = id(loader)
@@ -145,6 +167,10 @@ class Batches:
         return batch
 
     def repeat(self):
+        if self.hook.takes("output"):
+            if self.dropped is None:
+                self.dropped = Dropped(self.hook, self.real)
+            self.dropped.wanted.release()
         batch = self.kept[self.next_kept % len(self.kept)]
         self.next_kept += 1
         if any(each._version != version for each, version in self.handed_out):
@@ -159,14 +185,16 @@ class Hook:
         self.torch, self.settings, self.check = torch, settings, check
         self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
         self.optimizer = self.ddp = None
-        self.steps = self.forwards = self.samples = self.batches = self.repeated = 0
+        self.steps = self.forwards = self.samples = self.batches = self.repeated = self.dropped = 0
         self.kept, self.whole = {}, set()
         self.measures, self.workers = False, 0
-        self.wait, self.own, self.saves = 0.0, [0, 0.0], [0, 0.0]
+        self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
+        self.read, self.reads = {}, False  # the last values, by where they were read
+        self.synchronize = torch.cuda.synchronize if torch.cuda.is_available() else None
         self.overhead = 0.0
         self.times, self.forwards_at = [], []
         self.samples_before = 0
-        self.has_written = False
+        self.has_written, self.profiler, self.frozen = False, None, None
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
 
     def takes(self, what):
@@ -229,7 +257,7 @@ class Hook:
         self.steps += 1
         warm, last = self.settings["warm"], self.settings["steps"]
         if self.steps in (warm, last) and self.is_cuda():
-            self.torch.cuda.synchronize()
+            self.synchronize()
         if self.steps == warm:
             self.measures, self.overhead, self.samples_before = True, 0.0, self.samples
             start = now()
@@ -237,10 +265,36 @@ class Hook:
             self.times.append(now())
             self.forwards_at.append(self.forwards)
         self.overhead += now() - start
-        if self.steps == last:
+        if self.steps == last and self.settings.get("profile"):
+            self.start_profile()
+        elif self.steps == last or (self.frozen is not None and self.profile_step()):
             self.end()
         elif self.settings["seconds"] and self.measures:
             self.shorten()
+
+    def start_profile(self):
+        self.measures = False
+        self.frozen = self.result()
+        profiler = self.torch.profiler
+        watched = [profiler.ProfilerActivity.CPU] + ([profiler.ProfilerActivity.CUDA] if self.is_cuda() else [])
+        try:
+            # Steps are marked only where there is a schedule; this one ends after them.
+            schedule = profiler.schedule(wait=0, warmup=0, active=self.settings["profile"] + 2)
+            self.profiler = profiler.profile(activities=watched, record_shapes=True, schedule=schedule)
+            self.profiler.start()
+        except RuntimeError:
+            self.profiler = None  # the program's own is running
+
+    def profile_step(self):
+        """Whether it was the last one."""
+        if self.profiler is None:
+            return True
+        self.profiler.step()
+        if self.steps < self.settings["steps"] + self.settings["profile"]:
+            return False
+        self.profiler.stop()
+        self.profiler.export_chrome_trace(os.path.join(self.settings["out"], "trace_rank%d.json" % self.rank))
+        return True
 
     def shorten(self):
         """By rank 0, when it has seen enough; others look at each step, of which this run has few."""
@@ -279,8 +333,8 @@ class Hook:
 
     def result(self):
         optimizer = self.optimizer
-        kinds = {type(each).__name__ for group in optimizer.param_groups for each in group["params"]} \
-            if optimizer is not None else set()
+        kinds = {"FlatParameter" if getattr(each, "_is_flat_param", False) else type(each).__name__
+                 for group in optimizer.param_groups for each in group["params"]} if optimizer is not None else set()
         loaded = [name for name in OTHERS if name in sys.modules]
         why_no_sums = ""
         if kinds & {"DTensor", "FlatParameter"}:
@@ -293,8 +347,9 @@ class Hook:
             self.facts, rank=self.rank, world=self.world, local_world=world_here,
             steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, ratio=self.ratio(),
             samples=self.samples - self.samples_before if self.ddp is not None else 0,
-            batches=self.batches, repeated=self.repeated, wait=self.wait, own_calls=self.own[0],
+            batches=self.batches, repeated=self.repeated, dropped=self.dropped, wait=self.wait, own_calls=self.own[0],
             own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
+            sync_seconds=self.syncs[1],
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
             on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
             bucket_mb=getattr(self.ddp, "bucket_bytes_cap", 0) / 2**20 if self.ddp is not None else 0,
@@ -323,7 +378,7 @@ class Hook:
         """Of this rank; by rank 0 also of all, when they have written theirs."""
         self.measures = False
         self.has_written = True
-        self.write("rank%d.json" % self.rank, self.result())
+        self.write("rank%d.json" % self.rank, self.frozen or self.result())
         pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + most_seconds
         while len(glob.glob(pattern)) < self.world and now() < deadline:
             time.sleep(0.01)
@@ -352,10 +407,12 @@ class Hook:
         run = {key: value for key, value in ranks[0].items() if key not in ("times", "rank")}
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
-            others_seconds=sum(others) / len(others) if others else seconds, samples=sum(each["samples"] for each in ranks),
+            others_seconds=sum(others) / len(others) if others else seconds,
+            samples=sum(each["samples"] for each in ranks),
             wait=max(each["wait"] for each in ranks),
             own_seconds=max(each["own_seconds"] for each in ranks),
-            save_seconds=max(each["save_seconds"] for each in ranks), overhead=max(each["overhead"] for each in ranks),
+            save_seconds=max(each["save_seconds"] for each in ranks),
+            sync_seconds=max(each["sync_seconds"] for each in ranks), overhead=max(each["overhead"] for each in ranks),
             saves=sum(each["saves"] for each in ranks), ratio=min(each["ratio"] for each in ranks),
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))),
             changes_batches=any(each["changes_batches"] for each in ranks))
@@ -379,6 +436,28 @@ def timed(hook, function, total, is_taken, skipped):
             if hook.measures:
                 total[0] += 1
                 total[1] += now() - start
+    return call
+
+
+def reading(hook, function):
+    """`function` of a GPU's tensor; where waits are taken away, the value that was read here before."""
+    @functools.wraps(function)
+    def call(tensor, *arguments):
+        if hook.reads or not tensor.is_cuda:
+            return function(tensor, *arguments)
+        caller = sys._getframe(1)
+        place = (caller.f_code, caller.f_lasti, function)
+        if hook.takes("syncs") and hook.measures and place in hook.read:
+            return hook.read[place]
+        start, hook.reads = now(), True
+        try:
+            value = hook.read[place] = function(tensor, *arguments)
+        finally:
+            hook.reads = False
+        if hook.measures:
+            hook.syncs[0] += 1
+            hook.syncs[1] += now() - start
+        return value
     return call
 
 
@@ -430,7 +509,8 @@ def install(torch, settings, check):
     Ddp.__init__, Ddp.paceline_register, Ddp.register_comm_hook = ddp_init, register, register_comm_hook
     if settings["workers"] or settings["batch"]:
         DataLoader.__init__ = with_settings
-    DataLoader.__iter__ = lambda loader: iterate(loader) if hook.ddp is None and is_child() else Batches(hook, loader, iterate)
+    DataLoader.__iter__ = lambda loader: iterate(loader) if hook.ddp is None and is_child() else \
+        Batches(hook, loader, iterate)
     optimizer.register_optimizer_step_pre_hook(hook.before_step)
     optimizer.register_optimizer_step_post_hook(hook.after_step)
     for name in OWN:
@@ -443,6 +523,12 @@ def install(torch, settings, check):
             return Done() if async_op else None
         setattr(torch.distributed, name, timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures,
                                                skip))
+
+    if torch.cuda.is_available():
+        for name in READS:
+            setattr(torch.Tensor, name, reading(hook, getattr(torch.Tensor, name)))
+        torch.cuda.synchronize = timed(hook, hook.synchronize, hook.syncs,
+                                       lambda: hook.takes("syncs") and hook.measures, lambda *_, **__: None)
 
     def make_empty(_, file, *__, **___):
         if isinstance(file, (str, os.PathLike)):

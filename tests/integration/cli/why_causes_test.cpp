@@ -16,6 +16,7 @@ TEST_F(WhyCauses, NamesTinyBucketsSavesAndTheSmallerBatch) {
   EXPECT_EQ(saves.at("first_cause"), "saves") << saves.dump(2);
   const Json batch = verdict("", "--global-batch 32");
   EXPECT_EQ(batch.at("first_cause"), "small_batch") << batch.dump(2);
+  EXPECT_GT(points(batch, "kept-batch", "tries"), 20);
   EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
 }
 

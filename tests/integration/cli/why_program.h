@@ -40,7 +40,7 @@ class WhyOfProgram : public Cli {
 
   // What the hook writes of the ranks of a program that it is loaded into, without `why`.
   Json hooked(const std::string& settings, const std::string& program,
-              const std::string& before = "") const {
+              const std::string& launcher = "python3 launch.py") const {
     std::filesystem::remove_all(folder() / "out");
     std::filesystem::create_directory(folder() / "out");
     Json all = {{"out", (folder() / "out").string()},
@@ -56,8 +56,8 @@ class WhyOfProgram : public Cli {
                 {"batch", 0}};
     all.update(parse_json(settings));
     expect_success(shell("export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" + kHook.string() + ":" +
-                         before + kPrograms.string() + "\nexport PACELINE_WHY='" + json_text(all) +
-                         "'\ntimeout 60 python3 launch.py train.py " + program));
+                         kPrograms.string() + "\nexport PACELINE_WHY='" + json_text(all) +
+                         "'\ntimeout 60 " + launcher + " train.py " + program));
     const std::filesystem::path file = folder() / "out" / "run.json";
     return std::filesystem::exists(file) ? parse_json(file_text(file)) : Json();
   }

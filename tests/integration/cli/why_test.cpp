@@ -74,12 +74,48 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   EXPECT_EQ(data.at("repeated"), 28);
   EXPECT_LT(data.at("wait").get<double>(), 0.02);
   EXPECT_TRUE(hooked(R"({"take": ["data"]})", "--in-place").at("changes_batches"));
+  const Json dropped = hooked(R"({"take": ["data", "output"]})", "--wait 0.002");
+  EXPECT_GE(dropped.at("dropped").get<int>(), 20);
+  EXPECT_LT(dropped.at("wait").get<double>(), 0.02);
   const Json sums = hooked(R"({"take": ["sums"]})", "--own-hook --transfer 0.01 --call");
   EXPECT_EQ(sums.at("own_calls"), 0);
   EXPECT_LT(sums.at("seconds").get<double>(), 26 * 0.008);
+  setenv("STAND_IN_CUDA", "1", 1);
+  EXPECT_GT(hooked("{}", "--item").at("sync_seconds").get<double>(), 26 * 0.01);
+  const Json syncs = hooked(R"({"take": ["syncs"]})", "--item");
+  EXPECT_EQ(syncs.at("sync_seconds"), 0);
+  EXPECT_LT(syncs.at("seconds").get<double>(), 26 * 0.008);
+  unsetenv("STAND_IN_CUDA");
   const Json calls = hooked("{}", "--transfer 0.01 --call");
   EXPECT_EQ(calls.at("own_calls"), 26);
   EXPECT_EQ(hooked(R"({"replicas": "1"})", "").at("ranks"), 1);
+}
+
+// Launchers that set other variables than torchrun's.
+TEST_F(WhyOfProgram, HookKnowsRanksOfMpirunAndSrun) {
+  const std::string with_slurm =
+      "sh -c 'for i in 0 1; do SLURM_PROCID=$i SLURM_NTASKS=2 python3 \"$@\" & done; wait' sh";
+  std::vector<std::string> launchers = {with_slurm};
+  if (shell("mpirun --version").out.starts_with("mpirun (Open MPI)")) {
+    launchers.push_back("mpirun --allow-run-as-root --oversubscribe -np 2 python3");
+  }
+  for (const std::string& launcher : launchers) {
+    SCOPED_TRACE(launcher);
+    EXPECT_EQ(hooked("{}", "", launcher).at("ranks"), 2);
+    const Json alone = hooked(R"({"replicas": "1"})", "", launcher);
+    EXPECT_EQ(alone.at("ranks"), 1);
+    EXPECT_EQ(alone.at("steps"), 26);
+  }
+}
+
+// Measured before, so that nothing of it is in the times.
+TEST_F(WhyOfProgram, HookProfilesStepsAfterTheMeasuredOnes) {
+  const Json run = hooked(R"({"profile": 5})", "");
+  EXPECT_EQ(run.at("steps"), 26);
+  EXPECT_EQ(run.at("steps_in_all"), 60);
+  expect_parts(
+      succeed("import kineto out/trace_rank0.json out/trace_rank1.json --study traced").out,
+      {"1 record imported", "rank 1:"});
 }
 
 // EasyBuild has one of its own.

@@ -17,7 +17,7 @@ parser.add_argument("--steps", type=int, default=5000)
 parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
-for flag in ("irregular", "in-place", "own-hook", "child", "call", "no-step"):
+for flag in ("item", "irregular", "in-place", "own-hook", "child", "call", "no-step"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -27,7 +27,7 @@ def child():
 
 
 if __name__ == "__main__":
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
     if options.write:
         with open(options.write, "a", encoding="utf-8") as file:
@@ -54,6 +54,8 @@ if __name__ == "__main__":
             model.backward()
             if options.irregular and number % 3 == 0:
                 model(features)
+            if options.item:
+                features.item()
             if options.call:
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
