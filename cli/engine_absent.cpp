@@ -33,6 +33,13 @@ void add_bench(CLI::App& app, Action& action) {
   add_absent(*bench, action, "allreduce", "Measure a collective (not in this build)");
 }
 
+void add_screen(CLI::App& app, Action& action) {
+  CLI::App* screen = app.add_subcommand("screen", "Judge a screen of a machine");
+  screen->require_subcommand(1);
+  screen->footer("Examples:\n  paceline screen report screen");
+  add_screen_report(*screen, action);
+}
+
 void add_describe(CLI::App& app, Action& action) {
   add_absent(app, action, "describe", "Describe a workload (not in this build)");
 }

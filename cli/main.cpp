@@ -13,7 +13,7 @@ namespace paceline {
 AddVerb add_archive, add_bench, add_best, add_cancel, add_checkpoint, add_collect, add_completion,
     add_data, add_describe, add_doctor, add_element, add_explain, add_export, add_gate, add_history,
     add_import, add_list, add_merge, add_new, add_plan, add_predict, add_report, add_status,
-    add_submit, add_sweep, add_train, add_why;
+    add_screen, add_submit, add_sweep, add_train, add_why;
 
 namespace {
 
@@ -21,13 +21,14 @@ namespace {
 const std::pair<const char*, AddVerb*> kVerbs[] = {
     {"Every day", add_new},    {"Every day", add_sweep}, {"Every day", add_report},
     {"Every day", add_gate},   {"Every day", add_train}, {"Every day", add_submit},
-    {"Every day", add_status}, {"More", add_why},        {"More", add_explain},
-    {"More", add_best},        {"More", add_predict},    {"More", add_history},
-    {"More", add_plan},        {"More", add_describe},   {"More", add_bench},
-    {"More", add_checkpoint},  {"More", add_data},       {"More", add_collect},
-    {"More", add_cancel},      {"More", add_import},     {"More", add_export},
-    {"More", add_archive},     {"More", add_merge},      {"More", add_list},
-    {"More", add_doctor},      {"More", add_completion}, {"", add_element}};
+    {"Every day", add_status}, {"More", add_why},        {"More", add_screen},
+    {"More", add_explain},     {"More", add_best},       {"More", add_predict},
+    {"More", add_history},     {"More", add_plan},       {"More", add_describe},
+    {"More", add_bench},       {"More", add_checkpoint}, {"More", add_data},
+    {"More", add_collect},     {"More", add_cancel},     {"More", add_import},
+    {"More", add_export},      {"More", add_archive},    {"More", add_merge},
+    {"More", add_list},        {"More", add_doctor},     {"More", add_completion},
+    {"", add_element}};
 
 constexpr char kMainFooter[] = R"(Examples:
   paceline train mnist-cnn --gpus 2 --backend mpi

@@ -18,6 +18,8 @@ class Option;
 
 namespace paceline {
 
+struct MachineScreen;
+
 // --results, by default the configured one. A configuration that cannot be used is refused.
 void add_results(CLI::App& verb, std::string& results, const std::string& help);
 void add_study_options(CLI::App& verb, StudyOptions& options);
@@ -83,5 +85,7 @@ void print_study_report(const std::filesystem::path& study, bool verbose);
 
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
+// Judged; the exit code. `fail`: 1 if something is slow.
+int print_screen(const MachineScreen& screen, const DocumentArguments& output, bool fail);
 
 }  // namespace paceline

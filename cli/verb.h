@@ -28,7 +28,8 @@ struct Action {
 // A verb `x` is a function add_x of this type, defined in its own file, and a row in main.cpp.
 using AddVerb = void(CLI::App& app, Action& action);
 
-AddVerb add_bench_input;  // of `bench`: the app is that verb
+AddVerb add_bench_input;    // of `bench`: the app is that verb
+AddVerb add_screen_report;  // of `screen`
 
 // "--rounds N": an option with a value, and what help calls that.
 template <typename App, typename Value>

@@ -22,6 +22,7 @@
 #include "engine/core/output.h"
 #include "engine/failure/rank_status.h"
 #include "engine/launch/program.h"
+#include "engine/meter/network.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
 
@@ -169,7 +170,7 @@ CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) 
   }
   return {topology.cpu_model,
           split_cpus(cpus, replicas_here, layout.cpus_per_replica, of_replicas),
-          {topology.machine_cpus, topology.memory_bytes}};
+          {topology.machine_cpus, topology.memory_bytes, network_ports()}};
 }
 
 // Members are destroyed from the last to the first: who talks before whom it talks through.
@@ -181,6 +182,7 @@ struct World::Parts {
   std::shared_ptr<Recording> recording;  // null: nothing is recorded
   std::unique_ptr<StallMonitor> stall_monitor;
   std::unique_ptr<Backend> backend;
+  Membership membership;
   std::vector<std::unique_ptr<Communicator>> communicators;
   std::mutex mutex;  // of what follows, and of `communicators` against the control's thread
   std::optional<std::string> lost;
@@ -281,6 +283,7 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
     }
   }
   auto communicators = parts_->recorded(parts_->backend->connect(membership));
+  parts_->membership = membership;
   std::lock_guard lock(parts_->mutex);
   parts_->communicators = std::move(communicators);
   if (parts_->lost) throw Error(ErrorKind::peer_lost, *parts_->lost);
@@ -299,6 +302,10 @@ World::~World() {
 
 std::vector<std::unique_ptr<Communicator>>& World::communicators() {
   return parts_->communicators;
+}
+
+std::unique_ptr<Communicator> World::connect_group(const RankGroup& group, std::string_view name) {
+  return parts_->backend->connect_group(parts_->membership, group, name);
 }
 
 Backend& World::backend() {

@@ -62,6 +62,8 @@ class World {
   World& operator=(const World&) = delete;
 
   std::vector<std::unique_ptr<Communicator>>& communicators();  // one per replica of this process
+  // See Backend::connect_group. Sums of it are not recorded.
+  std::unique_ptr<Communicator> connect_group(const RankGroup& group, std::string_view name);
   Backend& backend();
   const ChosenGpus& gpus() const;
   std::string description() const;  // the transport in use

@@ -9,7 +9,9 @@ namespace paceline {
 namespace {
 
 const std::vector<std::string> kCommands = split(
-    ",new,plan,sweep,report,explain,best,gate,history,predict,export,import,archive,merge,why"
+    ",new,plan,sweep,report,explain,best,gate,history,predict,export,import,archive,merge,why,"
+    "screen"
+    ",screen report"
     ",train,train --help-all,describe,bench,bench allreduce,bench input,checkpoint"
     ",checkpoint show,checkpoint verify,checkpoint export,data,data make,data fetch"
     ",data verify,submit,status,cancel,collect,list,doctor,completion",

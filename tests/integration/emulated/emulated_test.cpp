@@ -9,6 +9,7 @@
 #include "engine/failure/flight_reader.h"
 #include "engine/failure/rank_status.h"
 #include "engine/launch/topology.h"
+#include "results/names.h"
 #include "tests/integration/cli/paceline.h"
 
 namespace paceline {
@@ -124,6 +125,41 @@ TEST_F(EmulatedProgram, TooFewGpusAreRefused) {
   setenv("PACELINE_EMULATED_GPUS", "0", 1);
   expect_refused(run_ + "--gpus 1 --steps 1", 64, {"nobody plays one"});
   unsetenv("PACELINE_EMULATED_GPUS");
+}
+
+// The same sums, in host memory and by MPI in that of the GPUs, where it says that it can.
+TEST_F(EmulatedProgram, MpiSumsGpuMemoryWhereItCan) {
+  if (!find_name("backend", "mpi").built) GTEST_SKIP() << "without MPI";
+  const std::string run = run_ + "--gpus 2 --backend mpi --steps 8 --precision ";
+  const auto used = [&](const std::string& name) {
+    return record(name)["provenance"]["backend_used"].get<std::string>();
+  };
+  succeed(run + "fp32 --record staged.json");
+  expect_parts(used("staged.json"), {"MPI_Allreduce", ", staged in host memory"});
+  EXPECT_EQ(record("staged.json")["plan"]["gradients_staged"], true);
+  expect_parts(succeed("report staged.json").out, {"staged"});
+  setenv("PACELINE_EMULATED_MPI", "1", 1);
+  succeed(run + "fp32 --record direct.json");
+  expect_parts(used("direct.json"), {"MPI_Allreduce", ", which takes GPU memory"});
+  EXPECT_EQ(record("direct.json")["plan"]["gradients_staged"], false);
+  EXPECT_EQ(checksum("direct.json"), checksum("staged.json"));
+  setenv("PACELINE_MPI_GPU_MEMORY", "off", 1);
+  succeed(run + "fp32 --record off.json");
+  EXPECT_EQ(record("off.json")["plan"]["gradients_staged"], true);
+  for (const char* name : {"PACELINE_EMULATED_MPI", "PACELINE_MPI_GPU_MEMORY"}) unsetenv(name);
+}
+
+TEST_F(EmulatedProgram, AScreenMeasuresEachGpu) {
+  succeed(
+      "screen --device emulated --gpus 2 --backend ring --oversubscribe --rounds 1 --out screen");
+  const Json screen = Json::parse(file_text(folder() / "screen" / "screen.json"));
+  ASSERT_EQ(screen["devices"].size(), 2U);
+  EXPECT_EQ(screen["devices"][1]["kind"], "Emulated GPU");
+  EXPECT_EQ(screen["devices"][1]["name"], "GPU 0000:01:00.0");
+  std::vector<std::string> measured;
+  for (const Json& each : screen["devices"][1]["measured"]) measured.push_back(each["measured"]);
+  EXPECT_EQ(measured, (std::vector<std::string>{"multiply-adds in fp32", "memory copies",
+                                                "multiply-adds in bf16", "copies from the host"}));
 }
 
 TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {

@@ -1,0 +1,178 @@
+// A screen's file, and what it says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/document/columns.h"
+#include "analysis/screen/screen.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "engine/facts/json.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kScreenSchema = 1;
+
+constexpr EnumName<PartKind> kPartKinds[] = {{PartKind::group, "switch"},
+                                             {PartKind::node, "node"},
+                                             {PartKind::link, "link"},
+                                             {PartKind::device, "device"}};
+
+void check_screen_nodes(const MachineScreen& screen, const std::string& file) {
+  const auto check = [&](int node) {
+    if (node >= 0 && static_cast<std::size_t>(node) < screen.nodes.size()) return;
+    throw input_error(fmt::format("node {} is not among its {}", node, screen.nodes.size()), file,
+                      "make the screen again");
+  };
+  for (const ScreenDevice& device : screen.devices) check(device.node);
+  for (const ScreenLink& link : screen.links) check(link.a), check(link.b);
+}
+
+// "8.1 [6.0, 10.3]": by how many percent of the others' time.
+Cell slower_cell(const SlowPart& part) {
+  const auto percent = [](double times) { return 100 * (times - 1); };
+  std::string text = fmt::format("{:.1f}", percent(part.times.value));
+  std::optional<Interval> interval;
+  if (part.times.interval) {
+    interval = Interval{part.times.interval->low, part.times.interval->high};
+    text += fmt::format(" [{:.1f}, {:.1f}]", percent(interval->low), percent(interval->high));
+  }
+  return {text, part.times.value, interval};
+}
+
+std::string screen_headline(const ScreenVerdict& verdict) {
+  if (verdict.slow.empty()) return "No part is slower than those like it";
+  const SlowPart& first = verdict.slow.front();
+  return fmt::format("{}: {} is {:.1f} % slower than those like it, {}{}",
+                     counted(verdict.slow.size(), "slow part"), first.name,
+                     100 * (first.times.value - 1), first.measured,
+                     verdict.slow.size() > 1 ? ", and more below" : "");
+}
+
+// A sentence for each population: from which slow-down on one of it is found.
+std::vector<std::string> sensitivity_sentences(const std::vector<Comparable>& compared) {
+  constexpr double kHalfSpeed = 2;  // times
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < compared.size();) {
+    std::vector<std::string> found, lost;
+    const Comparable& first = compared[i];
+    for (; i < compared.size() && compared[i].of == first.of; ++i) {
+      const double least = compared[i].least;
+      if (least > 0 && least < kHalfSpeed) {
+        found.push_back(fmt::format("{:.2g} % ({})", 100 * (least - 1), compared[i].measured));
+      } else {
+        lost.push_back(compared[i].measured);
+      }
+    }
+    const std::string of = fmt::format("Of {} {}", first.parts, first.of);
+    if (first.parts < kFewestAlike) {
+      sentences.push_back(
+          fmt::format("{} none is compared: {} that are alike are needed", of, kFewestAlike));
+      continue;
+    }
+    if (!found.empty()) {
+      sentences.push_back(
+          fmt::format("{} a single one is found, in 9 of 10 screens, if it is slower by {}", of,
+                      join(found, ", ")));
+    }
+    if (!lost.empty()) {
+      sentences.push_back(fmt::format(
+          "The {} {} are too few or too unlike each other in {}: not even one of half the "
+          "speed would be found",
+          first.parts, first.of, join(lost, ", ")));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace
+
+std::string to_text(const MachineScreen& screen) {
+  return json_text(facts_to_json(screen), 1) + "\n";
+}
+
+MachineScreen read_screen(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(path, ignored) ? path / kScreenFile : path;
+  if (!path_exists(file)) {
+    throw input_error("there is no screen", file.string(), "make one: paceline screen --out");
+  }
+  const JsonDocument document(file.string(), read_text(file));
+  MachineScreen screen;
+  facts_from_json(document.value(), screen, {document.name(), ""});
+  if (screen.schema != kScreenSchema) {
+    throw input_error(fmt::format("a screen of schema {}, and this program reads {}", screen.schema,
+                                  kScreenSchema),
+                      file.string(), "read it with the program that made it");
+  }
+  check_screen_nodes(screen, file.string());
+  return screen;
+}
+
+Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdict) {
+  Document document;
+  document.name = "screen";
+  document.is_brief = true;
+  document.title = fmt::format("{}, {}, {}: backend {}", counted(screen.nodes.size(), "node"),
+                               counted(screen.devices.size(), "device"),
+                               counted(screen.links.size(), "link"), screen.backend);
+  document.warnings = screen.warnings;
+  Section section;
+  section.headline = screen_headline(verdict);
+  section.table =
+      ColumnsOf<SlowPart>()
+          .text("part", "part", [](const SlowPart& part) { return part.name; })
+          .text("measured", "measured", [](const SlowPart& part) { return part.measured; })
+          .interval("times", "slower (%)\n[95 %]", slower_cell)
+          .real("p", "p",
+                [](const SlowPart& part) {
+                  return Cell{fmt::format("{:.1g}", part.p), part.p};
+                })
+          .text("remarks", "", [](const SlowPart& part) { return join(part.remarks, ", "); })
+          .text("kind", "",
+                [](const SlowPart& part) { return std::string(name_in(kPartKinds, part.kind)); })
+          .programs()
+          .table(verdict.slow, "slow");
+  const std::vector<std::string> hosts = verdict.hosts();
+  if (!hosts.empty()) {
+    section.findings.emplace_back("To leave these nodes out: --exclude=" + join(hosts, ","));
+  }
+  for (const std::string& sentence : sensitivity_sentences(verdict.compared)) {
+    section.findings.emplace_back(sentence);
+  }
+  section.notes.emplace_back(
+      fmt::format("Each part is compared with those of its kind, by the best of its rounds. Of all "
+                  "that are named "
+                  "at most {:.0f} % are expected to be false. p is of one part, not adjusted.",
+                  100 * kFalseDiscoveries));
+  document.sections.push_back(std::move(section));
+  document.sections.push_back(
+      {.table =
+           ColumnsOf<Comparable>()
+               .text("of", "parts", [](const Comparable& each) { return each.of; })
+               .text("measured", "measured", [](const Comparable& each) { return each.measured; })
+               .whole("parts", "number",
+                      [](const Comparable& each) { return static_cast<std::int64_t>(each.parts); })
+               .real("least", "found from\n(times)",
+                     [](const Comparable& each) {
+                       return each.least > 0 ? Cell{fmt::format("{:.3f}", each.least), each.least}
+                                             : Cell{};
+                     })
+               .table(verdict.compared, "compared"),
+       .shown = Visibility::in_detail});
+  document.sections.back().table.in_text = false;
+  document.facts = make_facts({{"started_at", screen.started_at},
+                               {"backend", screen.backend},
+                               {"transport", screen.transport},
+                               {"nodes", screen.nodes.size()},
+                               {"exclude", hosts}});
+  return document;
+}
+
+}  // namespace paceline

@@ -1,0 +1,353 @@
+#include "run/screen/screen_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "engine/core/clock.h"
+#include "engine/core/environment.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "engine/core/lane.h"
+#include "engine/core/log.h"
+#include "engine/core/output.h"
+#include "engine/core/text.h"
+#include "engine/device/device.h"
+#include "engine/facts/json.h"
+#include "engine/failure/rank_status.h"
+#include "engine/launch/process_rank.h"
+#include "engine/meter/machine_load.h"
+#include "results/names.h"
+#include "run/config.h"
+#include "run/resolve.h"
+#include "run/training_run.h"
+#include "run/version.h"
+#include "run/world.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kRounds = 4, kRoundsOfMany = 6;
+constexpr std::size_t kLargeBytes = std::size_t{4} << 20, kCopied = std::size_t{64} << 20;
+constexpr int kLargeSums = 5, kSmallSums = 50;
+// A GPU that others use is not measured: by memory in use and by time before the screen.
+constexpr double kOthersBytes = 2e9, kOthersShare = 0.05;
+
+struct Rated {
+  std::vector<ScreenRates> measured;
+
+  void add(const std::string& what, double rate) {
+    auto found = std::ranges::find(measured, what, &ScreenRates::measured);
+    if (found == measured.end()) found = measured.insert(found, {what, {}});
+    found->rates.push_back(rate);
+  }
+};
+
+// One process's share.
+class Screening {
+ public:
+  Screening(const ScreenRequest& request, const Point& parameters, const LaunchSpec& launch,
+            const PlaceConfig& place)
+      : request_(request),
+        parameters_(parameters),
+        launch_(launch),
+        place_(place),
+        process_(find_process_rank(environment_of_process())) {}
+
+  std::optional<MachineScreen> go() {
+    log::Setup logging;
+    logging.to_stderr = process_.rank == 0;
+    log::set_up(logging);
+    check_tasks(launch_, process_);
+    const CpuAssignment assignment = assign_cpus(launch_, process_);
+    World world(launch_, process_, assignment);
+    try {
+      return measure_in(world, assignment);
+    } catch (const std::exception& error) {
+      world.abort(error.what());
+      throw;
+    }
+  }
+
+ private:
+  std::optional<MachineScreen> measure_in(World& world, const CpuAssignment& assignment) {
+    Communicator& all = *world.communicators().front();
+    bind_this_thread(assignment.replicas.front());
+    MachineScreen screen;
+    screen.started_at = utc_time_stamp();
+    screen.version = build_id();
+    screen.backend = launch_.backend;
+    describe(world, assignment);
+    find_nodes(all, screen);
+    make_devices(world, assignment);
+    const int count = static_cast<int>(screen.nodes.size());
+    const int rounds = request_.rounds > 0                ? request_.rounds
+                       : screen.nodes.size() > kManyNodes ? kRoundsOfMany
+                                                          : kRounds;
+    connect_pairs(world, draw_matchings(count, shared_seed(all)));
+    const LoadMeter load(assignment.replicas.front());
+    const auto watch = world.gpus().cards().empty()
+                           ? nullptr
+                           : world.gpus().driver().watch({world.gpus().cards().front().pci});
+    for (int round = 1; round <= rounds; ++round) {
+      measure_device(all);
+      measure_links(all);
+      log::info("round {} of {}", round, rounds);
+    }
+    if (watch) add_remarks(watch->stop().front());
+    if (const LoadFacts seen = load.read(); seen.busy.value_or(false)) {
+      device_.remarks.push_back("busy: " + busy_because(seen));
+    }
+    screen.transport = world.description();
+    gather(all, screen);
+    pairs_.clear();  // before the world that they are of
+    return process_.rank == 0 ? std::optional(std::move(screen)) : std::nullopt;
+  }
+
+  // Who this is: node, hardware, switch.
+  void describe(World& world, const CpuAssignment& assignment) {
+    const Environment environment = environment_of_process();
+    node_.host = host_name();
+    node_.kind = assignment.cpu_model;
+    node_.group = innermost_switch(environment_value(environment, "SLURM_TOPOLOGY_ADDR"),
+                                   environment_value(environment, "SLURM_TOPOLOGY_ADDR_PATTERN"));
+    const auto& cards = world.gpus().cards();
+    device_.kind = cards.empty() ? assignment.cpu_model : cards.front().name;
+    device_.name = cards.empty() ? "CPUs " + format_cpus(assignment.replicas.front())
+                                 : "GPU " + cards.front().pci;
+    if (!cards.empty()) refuse_used(world);
+  }
+
+  void refuse_used(World& world) const {
+    if (request_.busy_ok) return;
+    const std::string& pci = world.gpus().cards().front().pci;
+    const GpuFacts now = world.gpus().driver().watch({pci})->stop().front();
+    const double bytes = static_cast<double>(now.memory_bytes.value_or(0));
+    const double share = now.utilization.value_or(0);
+    if (bytes < kOthersBytes && share < kOthersShare) return;
+    throw usage_error(fmt::format("GPU {} of {} is used by others: {} of memory, {:.0f} % busy",
+                                  pci, node_.host, format_bytes(bytes), 100 * share),
+                      "", "leave it out, or measure it as it is with --busy-ok");
+  }
+
+  // The ranks of each host, by the first of them; for tests, some ranks each.
+  void find_nodes(Communicator& all, MachineScreen& screen) {
+    const auto per_node = test_ranks_per_node();
+    if (per_node) node_.host += fmt::format("-{}", all.rank() / *per_node);
+    const std::vector<std::string> texts = gather_texts(all, json_text(facts_to_json(node_)));
+    std::map<std::string, int> known;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      ScreenNode node;
+      facts_from_json(parse_json(texts[rank]), node, {node_.host, ""});
+      const auto [found, is_new] = known.emplace(node.host, static_cast<int>(leaders_.size()));
+      if (is_new) {
+        leaders_.push_back(static_cast<int>(rank));
+        screen.nodes.push_back(std::move(node));
+      }
+      if (static_cast<int>(rank) == all.rank()) device_.node = found->second;
+    }
+    is_leader_ = leaders_[static_cast<std::size_t>(device_.node)] == all.rank();
+  }
+
+  void make_devices(World& world, const CpuAssignment& assignment) {
+    DeviceOptions options;
+    options.cpus = assignment.replicas.front();
+    options.threads = static_cast<int>(options.cpus.size());
+    options.gpu = world.gpus().device_index(0);
+    for (const char* precision : {"fp32", "bf16"}) {
+      options.precision = precision;
+      try {
+        devices_.emplace_back(precision,
+                              find_factory(device_table(), place_.device)->make(options));
+      } catch (const Error& error) {
+        if (devices_.empty()) throw;
+        log::debug("no {}: {}", precision, error.what());
+      }
+    }
+  }
+
+  // One seed for all, as pairs are drawn anew each time.
+  static std::uint32_t shared_seed(Communicator& all) {
+    std::uint32_t seed = std::random_device()();
+    all.broadcast(&seed, sizeof seed, 0);
+    return seed;
+  }
+
+  // Collective: ranks that lead no node take part without a partner.
+  void connect_pairs(World& world, const std::vector<Matching>& matchings) {
+    for (std::size_t i = 0; i < matchings.size(); ++i) {
+      RankGroup mine{-1, {}};
+      for (const auto& [a, b] : matchings[i]) {
+        const std::vector<int> ranks = {leaders_[static_cast<std::size_t>(a)],
+                                        leaders_[static_cast<std::size_t>(b)]};
+        const auto me = std::ranges::find(ranks, process_.rank);
+        if (me == ranks.end()) continue;
+        mine = {static_cast<int>(me - ranks.begin()), ranks};
+        links_.push_back({a, b, {}});
+      }
+      auto pair = world.connect_group(mine, fmt::format("screen/{}", i));
+      if (mine.rank < 0 && is_leader_) links_.push_back({-1, -1, {}});
+      pairs_.push_back(std::move(pair));
+    }
+  }
+
+  void measure_device(Communicator& all) {
+    for (const auto& [precision, device] : devices_) {
+      all.barrier();
+      const ProbeFacts probe = device->probe();
+      if (probe.flops_per_second) {
+        device_rates_.add("multiply-adds in " + precision, *probe.flops_per_second);
+      }
+      if (probe.bytes_per_second && precision == devices_.front().first) {
+        device_rates_.add("memory copies", *probe.bytes_per_second);
+      }
+    }
+    Device& device = *devices_.front().second;
+    if (device.memory_kind() != MemoryKind::device) return;
+    if (copied_.bytes() == 0) {
+      copied_ = device.allocate(kCopied);
+      staged_ = device.allocate_staging(kCopied);
+    }
+    all.barrier();
+    const double began = now_seconds();
+    device.copy_to_device(copied_.data(), staged_.data(), kCopied);
+    device_rates_.add("copies from the host",
+                      static_cast<double>(kCopied) / (now_seconds() - began));
+  }
+
+  void measure_links(Communicator& all) {
+    std::vector<float> large(kLargeBytes / sizeof(float)), small(2);
+    InlineLane lane;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      all.barrier();
+      if (!pairs_[i]) continue;
+      const auto time = [&](std::vector<float>& data, int calls) {
+        pairs_[i]->all_reduce(data.data(), data.size(), DType::f32, lane, "screen");
+        const double began = now_seconds();
+        for (int call = 0; call < calls; ++call) {
+          pairs_[i]->all_reduce(data.data(), data.size(), DType::f32, lane, "screen");
+        }
+        return calls / (now_seconds() - began);
+      };
+      Rated rated{std::move(links_[i].measured)};
+      rated.add("sums of 4 MB", time(large, kLargeSums) * kLargeBytes);
+      rated.add("sums of 8 bytes", time(small, kSmallSums));
+      links_[i].measured = std::move(rated.measured);
+    }
+  }
+
+  void add_remarks(const GpuFacts& gpu) {
+    if (!gpu.clock_limits.empty()) {
+      device_.remarks.push_back("clocks limited by " + join(gpu.clock_limits, ", "));
+    }
+    if (gpu.sm_mhz) device_.remarks.push_back(fmt::format("{:.0f} MHz", *gpu.sm_mhz));
+    if (gpu.uncorrected_errors.value_or(0) > 0) {
+      device_.remarks.push_back(counted(static_cast<double>(*gpu.uncorrected_errors), "ECC error"));
+    }
+    if (gpu.pcie.find(" of ") != gpu.pcie.npos) device_.remarks.push_back("PCIe " + gpu.pcie);
+  }
+
+  // Of each pair its first node tells.
+  void gather(Communicator& all, MachineScreen& screen) {
+    device_.measured = std::move(device_rates_.measured);
+    MachineScreen mine;
+    mine.devices = {device_};
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (links_[i].a == device_.node && is_leader_) mine.links.push_back(links_[i]);
+    }
+    for (const std::string& text : gather_texts(all, json_text(facts_to_json(mine)))) {
+      MachineScreen of_rank;
+      facts_from_json(parse_json(text), of_rank, {node_.host, ""});
+      screen.devices.push_back(of_rank.devices.front());
+      screen.links.insert(screen.links.end(), of_rank.links.begin(), of_rank.links.end());
+    }
+    const auto busy = std::ranges::count_if(screen.devices, [](const ScreenDevice& device) {
+      return std::ranges::any_of(device.remarks,
+                                 [](const std::string& text) { return text.starts_with("busy"); });
+    });
+    if (busy > 0) {
+      screen.warnings.push_back(
+          fmt::format("others used {} of {} meanwhile: what is slow there may be they", busy,
+                      counted(screen.devices.size(), "device")));
+    }
+  }
+
+  const ScreenRequest& request_;
+  const Point& parameters_;
+  const LaunchSpec& launch_;
+  const PlaceConfig& place_;
+  ProcessRank process_;
+  ScreenNode node_;
+  ScreenDevice device_;
+  Rated device_rates_;
+  std::vector<int> leaders_;  // by node: its first rank
+  bool is_leader_ = false;
+  std::vector<std::pair<std::string, std::unique_ptr<Device>>> devices_;  // by precision
+  Memory copied_, staged_;
+  std::vector<ScreenLink> links_;                     // one a matching; of ranks that lead a node
+  std::vector<std::unique_ptr<Communicator>> pairs_;  // one a matching; null: no partner
+};
+
+}  // namespace
+
+std::string innermost_switch(const std::string& address, const std::string& pattern) {
+  const std::vector<std::string> parts = split(address, '.'), kinds = split(pattern, '.');
+  if (parts.size() != kinds.size()) return "";
+  std::string last;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (kinds[i] == "switch" || kinds[i] == "block") last = parts[i];
+  }
+  return last;
+}
+
+ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::string>& command) {
+  Point given;
+  for (const auto& [name, text] : {std::pair("gpus", request.gpus),
+                                   {"nodes", request.nodes},
+                                   {"backend", request.backend},
+                                   {"device", request.device},
+                                   {"cpus_per_task", request.cpus_per_task}}) {
+    if (!text.empty()) given.set(name, parsed_value(name, text, option_name(name)));
+  }
+  given.set("oversubscribe", request.oversubscribe);
+  const Point parameters = resolve_place(given);
+  const PlaceConfig place = make_place_config(parameters);
+  LaunchSpec launch = make_launch_spec(place);
+  launch.deadlines = request.deadlines;
+  if (launch.layout.gpus != launch.layout.ntasks) {
+    throw usage_error(fmt::format("backend {} has several replicas a task", launch.backend), "",
+                      "use ring or mpi: a process for each device");
+  }
+  const Environment environment = environment_of_process();
+  const ProcessRank process = find_process_rank(environment);
+  const OutputFile file(std::filesystem::path(request.out) / kScreenFile, "--out", "a screen");
+  if (process.rank == 0 && !request.out.empty() && !process.launched) {
+    make_folder(request.out);
+    file.check();
+  }
+  ScreenOutcome outcome;
+  if (must_spawn(launch, process)) {
+    const RunVerdict verdict = spawn(launch, command);
+    if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
+    outcome.exit_code = verdict.exit_code;
+    return outcome;
+  }
+  outcome.exit_code = run_rank(environment, process, [&] {
+    outcome.screen = Screening(request, parameters, launch, place).go();
+    if (outcome.screen && !request.out.empty()) {
+      make_folder(request.out);
+      file.write(to_text(*outcome.screen));
+      log::info("see: paceline screen report {}", request.out);
+    }
+    return 0;
+  });
+  return outcome;
+}
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+// Measures every device of a job, and links between its nodes in a tournament of pairs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/screen/screen.h"
+#include "engine/comm/communicator.h"
+
+namespace paceline {
+
+struct ScreenRequest {
+  std::string gpus, nodes, backend, device, cpus_per_task;  // empty: the defaults
+  int rounds = 0;                                           // 0: 4, of more than kManyNodes nodes 6
+  std::string out;  // a new folder; empty: the screen is not kept
+  bool oversubscribe = false, busy_ok = false;
+  Deadlines deadlines;
+};
+
+struct ScreenOutcome {
+  std::optional<MachineScreen> screen;  // of rank 0
+  int exit_code = 0;
+};
+
+// As a rank of a launcher, or of ranks that it starts itself. Throws usage or input: the backend
+// connects no pairs, a device is used by others, the folder is not empty.
+ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::string>& command);
+
+// The switch of a node, as Slurm's topology plugin states it: "s2" of "s0.s2.cn12" with the pattern
+// "switch.switch.node".
+std::string innermost_switch(const std::string& address, const std::string& pattern);
+
+}  // namespace paceline

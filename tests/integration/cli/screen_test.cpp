@@ -1,0 +1,57 @@
+// `paceline screen` here: each rank is a node of its own, as far as it can tell.
+#include <nlohmann/json.hpp>
+
+#include "engine/core/json.h"
+#include "results/names.h"
+#include "tests/integration/cli/paceline.h"
+
+namespace paceline {
+namespace {
+
+class ScreenVerb : public Cli {
+ protected:
+  ScreenVerb() { setenv("PACELINE_TEST_RANKS_PER_NODE", "1", 1); }
+  ~ScreenVerb() override { unsetenv("PACELINE_TEST_RANKS_PER_NODE"); }
+  const std::string run_ = "screen --gpus 4 --device cpu --cpus-per-task 1 --oversubscribe ";
+};
+
+TEST_F(ScreenVerb, MeasuresDevicesAndPairsOfNodes) {
+  std::vector<std::string> backends = {"ring"};
+  if (find_name("backend", "mpi").built) backends.push_back("mpi");
+  for (const std::string& backend : backends) {
+    SCOPED_TRACE(backend);
+    succeed(run_ + "--rounds 2 --out " + backend + " --backend " + backend);
+    const Json screen = parse_json(file_text(folder() / backend / "screen.json"));
+    EXPECT_EQ(screen["nodes"].size(), 4U);
+    ASSERT_EQ(screen["devices"].size(), 4U);
+    EXPECT_EQ(screen["devices"][3]["node"], 3);
+    for (const Json& each : screen["devices"][0]["measured"]) {
+      EXPECT_EQ(each["rates"].size(), 2U);
+      EXPECT_GT(each["rates"][0].get<double>(), 1e6) << each;
+    }
+    EXPECT_EQ(screen["links"].size(), 4U);  // two matchings of two pairs
+    for (const Json& link : screen["links"]) EXPECT_EQ(link["measured"].size(), 2U);
+    const Json report = parse_json(succeed("screen report " + backend + " --json").out);
+    EXPECT_EQ(report["nodes"], 4);
+    EXPECT_EQ(report["backend"], backend);
+    EXPECT_FALSE(report["compared"].empty());
+  }
+}
+
+TEST_F(ScreenVerb, OneNodeHasNoLinks) {
+  unsetenv("PACELINE_TEST_RANKS_PER_NODE");
+  const Ran ran = succeed(run_ + "--rounds 1 --out one");
+  expect_parts(ran.out, {"1 node, 4 devices, 0 links"});
+}
+
+TEST_F(ScreenVerb, RefusesWhatItCannotMeasure) {
+  expect_refused("screen --gpus 2 --oversubscribe --device cpu --backend mirrored", 64,
+                 {"several replicas a task", "ring or mpi"});
+  succeed(run_ + "--rounds 1 --out once");
+  expect_refused(run_ + "--rounds 1 --out once", 65, {"once/screen.json"});
+  expect_refused("screen report nowhere", 65, {"no screen", "nowhere"});
+  expect_refused("screen --rounds 0", 64, {"--rounds"});
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,256 @@
+// Verdicts on made-up machines whose slow parts are known.
+#include "analysis/screen/screen.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/expect_parts.h"
+#include "tests/support/scratch.h"
+
+namespace paceline {
+namespace {
+
+// Of each probe's logarithm.
+enum class ProbeNoise {
+  normal,    // of 1 %
+  alike,     // the same, and 0.7 of it stays from round to round
+  disturbed  // the same, and 5 % of probes take 1.3 to 2 times as long
+};
+
+struct MadeMachine {
+  int nodes = 64, devices = 4, rounds = 4, nodes_of_switch = 0;
+  bool two_kinds = false;
+  ProbeNoise noise = ProbeNoise::normal;
+  std::uint32_t seed = 1;
+  // Slower by this, as a logarithm, by index; of a switch all its links that leave it.
+  double fault = std::log(1.05);
+  std::vector<int> slow_nodes = {}, slow_devices = {}, slow_links = {}, slow_switches = {};
+};
+
+bool holds(const std::vector<int>& all, int one) {
+  return std::ranges::count(all, one) > 0;
+}
+
+class MachineMaker {
+ public:
+  explicit MachineMaker(const MadeMachine& of) : of_(of), random_(of.seed) {}
+
+  MachineScreen make() {
+    MachineScreen screen;
+    screen.schema = 1;
+    screen.backend = "ring";
+    for (int i = 0; i < of_.nodes; ++i) {
+      const int group = of_.nodes_of_switch > 0 ? i / of_.nodes_of_switch : -1;
+      screen.nodes.push_back({"n" + std::to_string(i), of_.two_kinds && i % 2 ? "new" : "old",
+                              group < 0 ? "" : "s" + std::to_string(group)});
+    }
+    for (int i = 0; i < of_.nodes * of_.devices; ++i) {
+      const int node = i / of_.devices;
+      const double level = of_.two_kinds && node % 2 ? 2 : 1;
+      ScreenDevice device{node,
+                          "GPU " + std::to_string(i % of_.devices),
+                          screen.nodes[static_cast<std::size_t>(node)].kind,
+                          {},
+                          {}};
+      for (const char* measured : {"multiply-adds in fp32", "memory copies"}) {
+        device.measured.push_back(
+            {measured, rates(level, holds(of_.slow_devices, i) ? of_.fault : 0)});
+      }
+      screen.devices.push_back(device);
+    }
+    int index = 0;
+    for (const Matching& matching : draw_matchings(of_.nodes, of_.seed)) {
+      for (const auto& [a, b] : matching) {
+        double slower = holds(of_.slow_nodes, a) || holds(of_.slow_nodes, b) ? of_.fault : 0;
+        if (holds(of_.slow_links, index++)) slower += of_.fault;
+        if (of_.nodes_of_switch > 0 && a / of_.nodes_of_switch != b / of_.nodes_of_switch) {
+          for (const int node : {a, b}) {
+            if (holds(of_.slow_switches, node / of_.nodes_of_switch)) slower = of_.fault;
+          }
+        }
+        screen.links.push_back({a, b, {{"sums of 4 MB", rates(1, slower)}}});
+      }
+    }
+    return screen;
+  }
+
+ private:
+  std::vector<double> rates(double level, double slower) {
+    std::normal_distribution<double> normal(0, 0.01);
+    std::uniform_real_distribution<double> uniform(0, 1), factor(1.3, 2);
+    std::vector<double> rates;
+    double before = 0;
+    for (int round = 0; round < of_.rounds; ++round) {
+      double log = normal(random_);
+      if (of_.noise == ProbeNoise::alike && round > 0) log = 0.7 * before + std::sqrt(0.51) * log;
+      before = log;
+      if (of_.noise == ProbeNoise::disturbed && uniform(random_) < 0.05) {
+        log += std::log(factor(random_));
+      }
+      rates.push_back(level * 1e12 * std::exp(-log - slower));
+    }
+    return rates;
+  }
+
+  const MadeMachine& of_;
+  std::mt19937 random_;
+};
+
+std::vector<std::string> named_parts(const MadeMachine& machine) {
+  std::vector<std::string> names;
+  for (const SlowPart& part : judge_screen(MachineMaker(machine).make()).slow)
+    names.push_back(part.name);
+  return names;
+}
+
+TEST(Screen, NamesEachKindOfPart) {
+  MadeMachine machine;
+  machine.slow_devices = {13};
+  EXPECT_EQ(named_parts(machine), (std::vector<std::string>{"GPU 1 of n3", "GPU 1 of n3"}));
+  machine = {.slow_nodes = {7}};
+  EXPECT_EQ(named_parts(machine), std::vector<std::string>{"n7"});
+  machine = {.fault = std::log(1.1), .slow_links = {20}};
+  const MachineScreen screen = MachineMaker(machine).make();
+  const ScreenVerdict verdict = judge_screen(screen);
+  ASSERT_EQ(verdict.slow.size(), 1U);
+  const ScreenLink& link = screen.links[20];
+  EXPECT_EQ(verdict.slow[0].name, "n" + std::to_string(link.a) + " - n" + std::to_string(link.b));
+  EXPECT_NEAR(verdict.slow[0].times.value, 1.1, 0.02);
+  ASSERT_TRUE(verdict.slow[0].times.interval);
+  EXPECT_TRUE(verdict.hosts().empty());  // which of the two it is, nobody knows
+}
+
+TEST(Screen, ManySlowNodesOfASwitchAreTheSwitch) {
+  const MadeMachine machine = {
+      .nodes = 64, .devices = 1, .nodes_of_switch = 8, .slow_switches = {2}};
+  const ScreenVerdict verdict = judge_screen(MachineMaker(machine).make());
+  ASSERT_FALSE(verdict.slow.empty());
+  EXPECT_EQ(verdict.slow[0].kind, PartKind::group);
+  EXPECT_TRUE(verdict.slow[0].name.starts_with("switch s2 (")) << verdict.slow[0].name;
+  for (const std::string& host : verdict.hosts()) {
+    const int node = std::stoi(host.substr(1));
+    EXPECT_EQ(node / 8, 2) << host;
+  }
+}
+
+// The slower generation is not slow.
+TEST(Screen, PartsAreComparedWithThoseOfTheirKind) {
+  MadeMachine machine = {.two_kinds = true};
+  EXPECT_TRUE(named_parts(machine).empty());
+  machine.slow_devices = {13};
+  EXPECT_EQ(named_parts(machine), (std::vector<std::string>{"GPU 1 of n3", "GPU 1 of n3"}));
+}
+
+TEST(Screen, FewPartsAreNotCompared) {
+  MadeMachine machine = {.nodes = 2, .devices = 1, .slow_devices = {1}};
+  const ScreenVerdict verdict = judge_screen(MachineMaker(machine).make());
+  EXPECT_TRUE(verdict.slow.empty());
+  for (const Comparable& each : verdict.compared) EXPECT_EQ(each.least, 0) << each.of;
+  EXPECT_FALSE(judge_screen({}).compared.size());
+}
+
+TEST(Screen, ItsFileIsReadBackAndChecked) {
+  const Scratch scratch;
+  const MachineScreen screen = MachineMaker({.nodes = 4, .devices = 1}).make();
+  std::ofstream(scratch / "screen.json") << to_text(screen);
+  EXPECT_EQ(parse_json(to_text(read_screen(scratch.path()))), parse_json(to_text(screen)));
+  expect_error(ErrorKind::input, {"no screen", "paceline screen"},
+               [&] { read_screen(scratch / "nowhere"); });
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    std::ofstream(scratch / "screen.json") << text;
+    expect_error(ErrorKind::input, parts, [&] { read_screen(scratch.path()); });
+  };
+  refused("{", {"screen.json:1"});
+  refused(R"({"schema": 2})", {"schema 2"});
+  refused(R"({"schema": 1, "devices": [{"node": 3}]})", {"node 3 is not among its 0"});
+  refused(R"({"schema": 1, "nodes": [{"host": "a"}], "devices": [{"node": 0, "measured":
+             [{"measured": "x", "rates": [1, -1]}]}]})",
+          {"rates"});
+}
+
+TEST(Screen, WhatItSaysHasTheCure) {
+  const MachineScreen screen = MachineMaker({.slow_nodes = {7}}).make();
+  const std::string text = to_text(screen_document(screen, judge_screen(screen)));
+  expect_parts(text,
+               {"1 slow part: n7 is ", "--exclude=n7", "in 9 of 10 screens, if it is slower by"});
+  const MachineScreen good = MachineMaker(MadeMachine{}).make();
+  expect_parts(to_text(screen_document(good, judge_screen(good))),
+               {"No part is slower than those like it"});
+}
+
+// Rates over many machines: what is named falsely, and what is found of one slow part of each kind.
+struct ScreenRate {
+  int machines = 0, with_false = 0, planted = 0, found = 0;
+  double false_share = 0;  // mean over machines with faults
+};
+
+ScreenRate measure_rates(const MadeMachine& like, int machines) {
+  ScreenRate rate;
+  for (int i = 0; i < machines; ++i) {
+    MadeMachine machine = like;
+    machine.seed = static_cast<std::uint32_t>(1000 + i);
+    rate.with_false += named_parts(machine).empty() ? 0 : 1;
+    machine.slow_nodes = {3};
+    machine.slow_devices = {machine.nodes / 2 * machine.devices};
+    const ScreenVerdict verdict = judge_screen(MachineMaker(machine).make());
+    const std::string device = "GPU 0 of n" + std::to_string(machine.nodes / 2);
+    int wrong = 0;
+    bool node = false, gpu = false;
+    for (const SlowPart& part : verdict.slow) {
+      node |= part.name == "n3";
+      gpu |= part.name == device;
+      wrong += part.name != "n3" && part.name != device ? 1 : 0;
+    }
+    rate.planted += 2;
+    rate.found += (node ? 1 : 0) + (gpu ? 1 : 0);
+    if (!verdict.slow.empty()) {
+      rate.false_share += static_cast<double>(wrong) / static_cast<double>(verdict.slow.size());
+    }
+    ++rate.machines;
+  }
+  rate.false_share /= rate.machines;
+  return rate;
+}
+
+void expect_rates(int nodes, int devices, ProbeNoise noise, int machines, double least_found) {
+  MadeMachine like = {.nodes = nodes, .devices = devices, .noise = noise};
+  if (nodes > static_cast<int>(kManyNodes)) like.rounds = 6;
+  const ScreenRate rate = measure_rates(like, machines);
+  const double alone = static_cast<double>(rate.with_false) / rate.machines;
+  const double found = static_cast<double>(rate.found) / rate.planted;
+  std::printf(
+      "%5d nodes, noise %d: named without a fault in %.3f, false of those named %.3f, "
+      "found %.3f of faults of 5 %%\n",
+      nodes, static_cast<int>(noise), alone, rate.false_share, found);
+  // Three standard deviations of so many machines.
+  const double limit = 0.05 + 3 * std::sqrt(0.05 * 0.95 / machines);
+  EXPECT_LE(alone, limit);
+  EXPECT_LE(rate.false_share, limit);
+  EXPECT_GE(found, least_found);
+}
+
+TEST(Screen, RatesHoldForEachNoise) {
+  expect_rates(64, 4, ProbeNoise::normal, 60, 0.9);
+  expect_rates(64, 4, ProbeNoise::alike, 60, 0.8);
+  expect_rates(64, 4, ProbeNoise::disturbed, 60, 0.9);
+}
+
+// Minutes: tests/full.
+TEST(ScreenRates, DISABLED_FromSixteenToManyNodes) {
+  for (const ProbeNoise noise : {ProbeNoise::normal, ProbeNoise::alike, ProbeNoise::disturbed}) {
+    for (const int nodes : {16, 64, 256, 1024, 4096}) {
+      expect_rates(nodes, 1, noise, nodes > 1000 ? 60 : 400, noise == ProbeNoise::normal ? 0.9 : 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline

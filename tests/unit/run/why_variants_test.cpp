@@ -1,0 +1,70 @@
+// Which programs `why` compares, by what its first runs saw.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "run/why/variants.h"
+#include "tests/support/expect_parts.h"
+
+namespace paceline {
+namespace {
+
+// Two ranks of 16 samples a step, of one alone 32.
+MeasuredRun make_seen(int ranks, double batch) {
+  MeasuredRun run;
+  run.ranks = run.local_ranks = ranks;
+  run.steps = 100;
+  run.seconds = 1;
+  run.samples = run.steps * ranks * batch;
+  run.batches = 100;
+  run.all_cpus = 2;
+  return run;
+}
+
+std::vector<std::string> names(const MeasuredRun& seen, const std::optional<MeasuredRun>& alone) {
+  std::vector<std::string> names, notes;
+  for (const Variant& each : choose_variants(seen, alone, 2, notes)) names.push_back(each.name);
+  return names;
+}
+
+bool has(const std::vector<std::string>& all, const char* name) {
+  return std::ranges::count(all, name) > 0;
+}
+
+TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
+  const auto smaller = names(make_seen(2, 16), make_seen(1, 32));
+  EXPECT_TRUE(has(smaller, kAloneBatch));
+  EXPECT_TRUE(has(smaller, kKeptBatch));
+  const auto same = names(make_seen(2, 32), make_seen(1, 32));
+  EXPECT_FALSE(has(same, kAloneBatch));
+  EXPECT_FALSE(has(same, kKeptBatch));
+}
+
+TEST(WhyVariants, ALoaderOnlyTakesCpusFromStepsIfItHasWorkers) {
+  MeasuredRun seen = make_seen(2, 16);
+  seen.wait = 0.5;
+  EXPECT_TRUE(has(names(seen, {}), kNoWait));
+  EXPECT_FALSE(has(names(seen, {}), kDropped));
+  seen.workers = 2;
+  EXPECT_TRUE(has(names(seen, {}), kDropped));
+}
+
+TEST(WhyVariants, WaitsForTheGpuAreTakenAwayWhereTheyCost) {
+  MeasuredRun seen = make_seen(2, 16);
+  seen.sync_seconds = 0.005;
+  EXPECT_FALSE(has(names(seen, {}), kNoSyncs));
+  seen.sync_seconds = 0.05;
+  EXPECT_TRUE(has(names(seen, {}), kNoSyncs));
+}
+
+// Of DistributedDataParallel over Gloo, two ranks of PyTorch.
+TEST(WhyVariants, ProfiledStepsAreDivided) {
+  const std::string folder = std::string(PACELINE_SOURCE_DIR) + "/tests/data/kineto/";
+  expect_parts(describe_profile(read_kineto_run(
+                   {folder + "ddp-gloo-rank0.json.gz", folder + "ddp-gloo-rank1.json.gz"})),
+               {"profiled steps rank ", ", the slowest, took ", " % computing, ",
+                " % sums that computing does not hide, ", " % in the loader, "});
+}
+
+}  // namespace
+}  // namespace paceline
