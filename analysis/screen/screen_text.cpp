@@ -55,8 +55,9 @@ std::string screen_headline(const ScreenVerdict& verdict) {
 }
 
 // A sentence for each population: from which slow-down on one of it is found.
-std::vector<std::string> sensitivity_sentences(const std::vector<Comparable>& compared) {
+std::vector<std::string> sensitivity_sentences(std::vector<Comparable> compared) {
   constexpr double kHalfSpeed = 2;  // times
+  std::ranges::stable_sort(compared, {}, &Comparable::of);
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < compared.size();) {
     std::vector<std::string> found, lost;
@@ -77,7 +78,7 @@ std::vector<std::string> sensitivity_sentences(const std::vector<Comparable>& co
     }
     if (!found.empty()) {
       sentences.push_back(
-          fmt::format("{} a single one is found, in 9 of 10 screens, if it is slower by {}", of,
+          fmt::format("{}, a single one is found, in 9 of 10 screens, if it is slower by {}", of,
                       join(found, ", ")));
     }
     if (!lost.empty()) {
