@@ -16,7 +16,6 @@
 #include "engine/meter/network.h"
 #include "engine/start/spawn.h"
 #include "results/names.h"
-#include "run/gpus.h"
 #include "run/version.h"
 
 namespace paceline {
@@ -60,7 +59,7 @@ DiagnosisSection about_machine() {
        {"memory", format_bytes(static_cast<double>(machine.memory_bytes))}}};
   const std::string ports = describe_ports(network_ports());
   section.facts.push_back({"network", ports.empty() ? "no card that is up" : ports});
-  if (const std::string cards = describe_cards(first_gpu_device()); !cards.empty()) {
+  if (const std::string cards = describe_cards(); !cards.empty()) {
     section.facts.push_back({"GPUs", cards});
   }
   return section;

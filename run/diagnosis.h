@@ -43,8 +43,8 @@ struct Service {
 };
 std::vector<Service> services(const ProcessRank& process, const std::string& device = "");
 // The GPUs that a device finds here: "NVIDIA H200 (0000:1b:00.0, 150 GB)" per card, or why there
-// are none. Empty for other devices.
-std::string describe_cards(const std::string& device);
+// are none. Empty for other devices. Without a name, the first GPU device that is built.
+std::string describe_cards(const std::string& device = "");
 // How the energy of each visible GPU is measured. None without a driver.
 std::vector<Fact> gpu_meters();
 int count_gpus(const std::string& device);  // that it can use here

@@ -127,7 +127,7 @@ std::string describe_links(const GpuDriver& driver, const std::string& pci) {
 }  // namespace
 
 std::string describe_cards(const std::string& device) {
-  const auto driver = load_driver(device);
+  const auto driver = load_driver(device.empty() ? first_gpu_device() : device);
   if (!driver) return "";
   const Topology machine = topology_of_machine();
   std::string why;
