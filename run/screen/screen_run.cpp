@@ -52,10 +52,8 @@ struct Rated {
 // One process's share.
 class Screening {
  public:
-  Screening(const ScreenRequest& request, const Point& parameters, const LaunchSpec& launch,
-            const PlaceConfig& place)
+  Screening(const ScreenRequest& request, const LaunchSpec& launch, const PlaceConfig& place)
       : request_(request),
-        parameters_(parameters),
         launch_(launch),
         place_(place),
         process_(find_process_rank(environment_of_process())) {}
@@ -279,7 +277,6 @@ class Screening {
   }
 
   const ScreenRequest& request_;
-  const Point& parameters_;
   const LaunchSpec& launch_;
   const PlaceConfig& place_;
   ProcessRank process_;
@@ -316,8 +313,7 @@ ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::st
     if (!text.empty()) given.set(name, parsed_value(name, text, option_name(name)));
   }
   given.set("oversubscribe", request.oversubscribe);
-  const Point parameters = resolve_place(given);
-  const PlaceConfig place = make_place_config(parameters);
+  const PlaceConfig place = make_place_config(resolve_place(given));
   LaunchSpec launch = make_launch_spec(place);
   launch.deadlines = request.deadlines;
   if (launch.layout.gpus != launch.layout.ntasks) {
@@ -339,7 +335,7 @@ ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::st
     return outcome;
   }
   outcome.exit_code = run_rank(environment, process, [&] {
-    outcome.screen = Screening(request, parameters, launch, place).go();
+    outcome.screen = Screening(request, launch, place).go();
     if (outcome.screen && !request.out.empty()) {
       make_folder(request.out);
       file.write(to_text(*outcome.screen));
