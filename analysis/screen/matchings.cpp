@@ -1,33 +1,35 @@
 #include <algorithm>
-#include <cmath>
+#include <bit>
+#include <numeric>
 #include <random>
-#include <set>
 
 #include "analysis/screen/screen.h"
 
 namespace paceline {
 
+// Rounds of a round-robin tournament by the circle method, which has no pair twice, of nodes in a
+// drawn order. An odd number has a place that nobody takes.
 std::vector<Matching> draw_matchings(int count, std::uint32_t seed) {
-  std::vector<Matching> matchings;
-  std::set<std::pair<int, int>> drawn;
+  if (count < 2) return {};
   std::mt19937 random(seed);
-  std::vector<int> order(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
-  const int wanted = count < 2 ? 0 : static_cast<int>(std::ceil(std::log2(count)));
-  constexpr int kTries = 1000;
-  for (int tries = 0; static_cast<int>(matchings.size()) < wanted && tries < kTries; ++tries) {
-    std::ranges::shuffle(order, random);
-    Matching matching;
-    for (std::size_t i = 0; i + 1 < order.size(); i += 2) {
-      matching.emplace_back(std::min(order[i], order[i + 1]), std::max(order[i], order[i + 1]));
+  const int places = count + count % 2, circle = places - 1;
+  std::vector<int> nodes(static_cast<std::size_t>(places)),
+      rounds(static_cast<std::size_t>(circle));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  std::iota(rounds.begin(), rounds.end(), 0);
+  std::ranges::shuffle(nodes, random);
+  std::ranges::shuffle(rounds, random);
+  rounds.resize(static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(count - 1))));
+  std::vector<Matching> matchings;
+  for (const int round : rounds) {
+    Matching& matching = matchings.emplace_back();
+    for (int i = 0; i < places / 2; ++i) {
+      const int left = i == 0 ? circle : (round + i) % circle;
+      const int right = (round - i + circle) % circle;
+      const int a = nodes[static_cast<std::size_t>(left)];
+      const int b = nodes[static_cast<std::size_t>(right)];
+      if (std::max(a, b) < count) matching.emplace_back(std::min(a, b), std::max(a, b));
     }
-    // Of few nodes there are few matchings; of many, a pair twice is no loss.
-    const bool is_new =
-        std::ranges::none_of(matching, [&](const auto& pair) { return drawn.contains(pair); });
-    if (!is_new && tries < kTries / 2) continue;
-    if (!is_new && count <= 4) break;
-    drawn.insert(matching.begin(), matching.end());
-    matchings.push_back(std::move(matching));
   }
   return matchings;
 }

@@ -289,7 +289,9 @@ class ScreenJudge {
       AlikeParts& population =
           by_kind.try_emplace(kind, AlikeParts{"nodes of " + kind, measured, {}}).first->second;
       ScreenPart part{node, {}, lower_median(of.best)};
-      for (std::size_t round = 0; round < of.by_round.front().size(); ++round) {
+      std::size_t rounds = of.by_round.front().size();  // links of two kinds may have other numbers
+      for (const auto& each : of.by_round) rounds = std::min(rounds, each.size());
+      for (std::size_t round = 0; round < rounds; ++round) {
         std::vector<double> values;
         for (const auto& each : of.by_round) values.push_back(each[round]);
         part.by_round.push_back(lower_median(std::move(values)));

@@ -7,7 +7,7 @@
 // t, as whose degrees of freedom the estimator's efficiency counts. Benjamini and Hochberg's
 // procedure chooses, at a third of the rate each, among the devices, among the nodes by their
 // links, and among the links that slow nodes do not explain. What that errs is measured
-// (tests/laboratory, docs/screen.md).
+// (tests/unit/analysis/screen, docs/screen.md).
 #pragma once
 
 #include <cstdint>

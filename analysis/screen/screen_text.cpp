@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "analysis/document/columns.h"
 #include "analysis/screen/screen.h"
@@ -48,7 +49,14 @@ Cell slower_cell(const SlowPart& part) {
 std::string screen_headline(const ScreenVerdict& verdict) {
   if (verdict.slow.empty()) return "No part is slower than those like it";
   const SlowPart& first = verdict.slow.front();
-  return fmt::format("{}: {} is {:.1f} % slower than those like it, {}{}",
+  std::set<std::string> parts;  // one may be slow in several measures
+  for (const SlowPart& part : verdict.slow) parts.insert(part.name);
+  return fmt::format("{}: {} is {:.1f} % slower in {} than those like it{}",
+                     counted(static_cast<double>(parts.size()), "slow part"), first.name,
+                     100 * (first.times.value - 1), first.measured,
+                     parts.size() > 1 ? "; the others are below" : "");
+}: {}
+is{ : .1f} % slower than those like it, {} {}",
                      counted(verdict.slow.size(), "slow part"), first.name,
                      100 * (first.times.value - 1), first.measured,
                      verdict.slow.size() > 1 ? ", and more below" : "");

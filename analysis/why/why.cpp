@@ -356,7 +356,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   section.table = make_table(verdict.causes, "causes");
   std::vector<Statement> tries;
   for (const Cause& each : verdict.tries) {
-    if (each.key == kDropped) {
+    if (each.key == kDropped && each.state == CauseState::found) {
       tries.emplace_back(
           fmt::format("While the loader works and its output is dropped the gain is {} points: "
                       "that is the wait; what is more is CPUs that the loader takes from the steps",

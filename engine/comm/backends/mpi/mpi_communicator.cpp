@@ -143,13 +143,8 @@ void AllReduce::sum(std::byte* data, std::size_t count, DType type, std::string_
 }
 
 bool takes_gpu_memory(MPI_Comm ranks) {
-  constexpr int kCuda = 0;  // MPIX_GPU_SUPPORT_CUDA
-  int takes = 0;
-  if (void* query = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support")) {
-    takes = reinterpret_cast<int (*)()>(query)();
-  } else if (void* by_kind = dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support")) {
-    if (reinterpret_cast<int (*)(int, int*)>(by_kind)(kCuda, &takes) != MPI_SUCCESS) takes = 0;
-  }
+  void* const query = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+  int takes = query == nullptr ? 0 : reinterpret_cast<int (*)()>(query)();
   if (environment_value(environment_of_process(), "PACELINE_MPI_GPU_MEMORY") == "off") takes = 0;
   check(MPI_Allreduce(MPI_IN_PLACE, &takes, 1, MPI_INT, MPI_MIN, ranks), "MPI_Allreduce");
   return takes != 0;

@@ -49,8 +49,8 @@ class AllReduce {
 std::string all_reduce_component(MPI_Comm ranks);
 
 // Whether MPI_Allreduce takes a GPU's memory, as the library states it (MPIX_Query_cuda_support of
-// Open MPI and MPICH, MPIX_GPU_query_support of Cray's and newer MPICH). Without
-// PACELINE_MPI_GPU_MEMORY=off on any rank of `ranks`, over which it is collective.
+// Open MPI and MPICH), on every rank of `ranks`, and none has PACELINE_MPI_GPU_MEMORY=off.
+// Collective over them.
 bool takes_gpu_memory(MPI_Comm ranks);
 
 class MpiCommunicator final : public Communicator {

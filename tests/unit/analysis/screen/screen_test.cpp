@@ -176,11 +176,24 @@ TEST(Screen, ItsFileIsReadBackAndChecked) {
           {"rates"});
 }
 
+// A file that somebody edited: links within a switch have fewer rounds than those between.
+TEST(Screen, RoundsThatSomeLinksLackDoNotCount) {
+  MachineScreen screen = MachineMaker({.nodes_of_switch = 8, .slow_nodes = {7}}).make();
+  for (ScreenLink& link : screen.links) {
+    if (link.a / 8 == link.b / 8) link.measured.front().rates.resize(2);
+  }
+  EXPECT_EQ(judge_screen(screen).slow.front().name, "n7");
+}
+
 TEST(Screen, WhatItSaysHasTheCure) {
   const MachineScreen screen = MachineMaker({.slow_nodes = {7}}).make();
   const std::string text = to_text(screen_document(screen, judge_screen(screen)));
-  expect_parts(text,
-               {"1 slow part: n7 is ", "--exclude=n7", "in 9 of 10 screens, if it is slower by"});
+  expect_parts(text, {"1 slow part: n7 is ", "% slower in sums of 4 MB than those like it",
+                      "--exclude=n7", "in 9 of 10 screens, if it is slower by"});
+  // Slow in two measures, and one part.
+  const MachineScreen gpu = MachineMaker({.slow_devices = {13}}).make();
+  EXPECT_EQ(judge_screen(gpu).slow.size(), 2U);
+  expect_parts(to_text(screen_document(gpu, judge_screen(gpu))), {"1 slow part: GPU 1 of n3 is "});
   const MachineScreen good = MachineMaker(MadeMachine{}).make();
   expect_parts(to_text(screen_document(good, judge_screen(good))),
                {"No part is slower than those like it"});
