@@ -233,17 +233,10 @@ CollectiveBench bench_one(const CollectiveBenchOptions& options, const std::stri
   if (options.gpus.empty()) {  // one replica is measured only where somebody asked for one
     throw usage_error("an all-reduce needs more than one replica", "", "give --gpus 2 or more");
   }
-  const Environment environment = environment_of_process();
-  const ProcessRank process = find_process_rank(environment);
+  const ProcessRank process = find_process_rank(environment_of_process());
   if (process.rank == 0 && !options.record.empty()) check_new_record(options.record);
   CollectiveBench result;
-  if (must_spawn(launch, process)) {
-    const RunVerdict verdict = spawn(launch, command);
-    if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
-    result.exit_code = verdict.exit_code;
-    return result;
-  }
-  result.exit_code = run_rank(environment, process, [&] {
+  result.exit_code = run_ranks(launch, process, command, [&] {
     result.records = Bench(options, parameters, launch, sizes, command).go();
     if (result.records.empty()) return 0;
     if (!options.record.empty()) {

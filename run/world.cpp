@@ -119,6 +119,14 @@ RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& comma
   return verdict;
 }
 
+int run_ranks(const LaunchSpec& launch, const ProcessRank& process,
+              const std::vector<std::string>& command, const std::function<int()>& work) {
+  if (!must_spawn(launch, process)) return run_rank(environment_of_process(), process, work);
+  const RunVerdict verdict = spawn(launch, command);
+  if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
+  return verdict.exit_code;
+}
+
 void check_tasks(const LaunchSpec& launch, const ProcessRank& process) {
   const Layout& layout = launch.layout;
   if (process.size == layout.ntasks) return;

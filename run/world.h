@@ -37,6 +37,10 @@ bool must_spawn(const LaunchSpec& launch, const ProcessRank& process);
 // bootstrap store. Prints the launcher's output, but not the verdict's line.
 RunVerdict spawn(const LaunchSpec& launch, const std::vector<std::string>& command);
 
+// Starts the ranks, or does the `work` of this one. Returns the exit code.
+int run_ranks(const LaunchSpec& launch, const ProcessRank& process,
+              const std::vector<std::string>& command, const std::function<int()>& work);
+
 // Throws usage unless `process` has the number of tasks of the layout.
 void check_tasks(const LaunchSpec& launch, const ProcessRank& process);
 

@@ -110,21 +110,11 @@ class Splits {
     BestSplit split;
   };
 
-  // Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least p values, all are below
-  // k levels.
+  // `level`: of one of them.
   std::vector<bool> decide(double level, double (BestSplit::*p_value)() const) const {
-    std::vector<std::pair<double, std::size_t>> order;
-    for (std::size_t i = 0; i < splits_.size(); ++i) {
-      order.emplace_back((splits_[i].split.*p_value)(), i);
-    }
-    std::ranges::sort(order);
-    std::size_t count = 0;
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      if (order[k].first <= static_cast<double>(k + 1) * level) count = k + 1;
-    }
-    std::vector<bool> found(splits_.size());
-    for (std::size_t k = 0; k < count; ++k) found[order[k].second] = true;
-    return found;
+    std::vector<double> p_values;
+    for (const Split& each : splits_) p_values.push_back((each.split.*p_value)());
+    return find_discoveries(p_values, level * static_cast<double>(p_values.size()));
   }
 
   std::vector<Split> splits_;

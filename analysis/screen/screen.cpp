@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -69,9 +70,9 @@ struct AlikeParts {
   std::vector<ScreenPart> parts;
 };
 
-AlikeParts make_alike(
-    std::string of, const std::string& measured,
-    const std::vector<std::pair<std::size_t, const std::vector<double>*>>& rates) {
+// With the indices of the parts that they are of.
+using Rates = std::vector<std::pair<std::size_t, const std::vector<double>*>>;
+AlikeParts make_alike(std::string of, const std::string& measured, const Rates& rates) {
   AlikeParts population{std::move(of), measured, {}};
   std::size_t rounds = rates.empty() ? 0 : rates.front().second->size();
   for (const auto& [index, each] : rates) rounds = std::min(rounds, each->size());
@@ -112,7 +113,6 @@ struct ChosenParts {
   std::vector<Comparable> compared;
 };
 
-// Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995.
 ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level) {
   ChosenParts judged;
   std::vector<PartTest> tests;
@@ -129,13 +129,12 @@ ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level
       tests.push_back({&population, i, p_of_slower(values[i] - center, spread)});
     }
   }
-  std::ranges::sort(tests, {}, &PartTest::p);
-  std::size_t found = 0;
+  std::vector<double> p_values;
+  for (const PartTest& test : tests) p_values.push_back(test.p);
+  const std::vector<bool> found = find_discoveries(p_values, level);
   for (std::size_t i = 0; i < tests.size(); ++i) {
-    const double share = static_cast<double>(i + 1) / static_cast<double>(tests.size());
-    if (tests[i].p <= level * share) found = i + 1;
+    if (found[i]) judged.slow.push_back(tests[i]);
   }
-  judged.slow.assign(tests.begin(), tests.begin() + static_cast<std::ptrdiff_t>(found));
   for (const auto& [index, spread] : spreads) {
     // A single one has to pass the strictest of the levels.
     const double strictest = level / static_cast<double>(tests.size());
@@ -156,6 +155,23 @@ SlowPart make_slow(const PartTest& test) {
   return slow;
 }
 
+// By what was measured, the parts of each kind.
+template <typename Part, typename KindOf>
+std::map<std::string, std::vector<AlikeParts>> group_alike(const std::vector<Part>& parts,
+                                                           const KindOf& kind) {
+  std::map<std::pair<std::string, std::string>, Rates> alike;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const ScreenRates& each : parts[i].measured) {
+      alike[{each.measured, kind(parts[i])}].emplace_back(i, &each.rates);
+    }
+  }
+  std::map<std::string, std::vector<AlikeParts>> groups;
+  for (const auto& [key, rates] : alike) {
+    groups[key.first].push_back(make_alike(key.second, key.first, rates));
+  }
+  return groups;
+}
+
 class ScreenJudge {
  public:
   ScreenJudge(const MachineScreen& screen, double false_discoveries)
@@ -171,22 +187,16 @@ class ScreenJudge {
   }
 
  private:
-  using Rates = std::vector<std::pair<std::size_t, const std::vector<double>*>>;
-
   const std::string& host(int node) const {
     return screen_.nodes[static_cast<std::size_t>(node)].host;
   }
 
   void judge_devices() {
-    std::map<std::pair<std::string, std::string>, Rates> alike;
-    for (std::size_t i = 0; i < screen_.devices.size(); ++i) {
-      for (const ScreenRates& each : screen_.devices[i].measured) {
-        alike[{screen_.devices[i].kind, each.measured}].emplace_back(i, &each.rates);
-      }
-    }
     std::vector<AlikeParts> populations;
-    for (const auto& [key, rates] : alike) {
-      populations.push_back(make_alike("devices of " + key.first, key.second, rates));
+    for (auto& [measured, group] : group_alike(screen_.devices, [](const ScreenDevice& device) {
+           return "devices of " + device.kind;
+         })) {
+      std::ranges::move(group, std::back_inserter(populations));
     }
     const ChosenParts judged = choose_slow(populations, level_);
     add(judged.compared);
@@ -216,16 +226,8 @@ class ScreenJudge {
   }
 
   void judge_links() {
-    std::map<std::pair<std::string, std::string>, Rates> alike;
-    for (std::size_t i = 0; i < screen_.links.size(); ++i) {
-      for (const ScreenRates& each : screen_.links[i].measured) {
-        alike[{each.measured, link_kind(screen_.links[i])}].emplace_back(i, &each.rates);
-      }
-    }
-    std::map<std::string, std::vector<AlikeParts>> by_measure;
-    for (const auto& [key, rates] : alike) {
-      by_measure[key.first].push_back(make_alike(key.second, key.first, rates));
-    }
+    auto by_measure =
+        group_alike(screen_.links, [this](const ScreenLink& link) { return link_kind(link); });
     std::vector<AlikeParts> of_nodes;
     for (const auto& [measured, populations] : by_measure) {
       add_nodes(measured, populations, of_nodes);

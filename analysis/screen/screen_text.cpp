@@ -55,11 +55,6 @@ std::string screen_headline(const ScreenVerdict& verdict) {
                      counted(static_cast<double>(parts.size()), "slow part"), first.name,
                      100 * (first.times.value - 1), first.measured,
                      parts.size() > 1 ? "; the others are below" : "");
-}: {}
-is{ : .1f} % slower than those like it, {} {}",
-                     counted(verdict.slow.size(), "slow part"), first.name,
-                     100 * (first.times.value - 1), first.measured,
-                     verdict.slow.size() > 1 ? ", and more below" : "");
 }
 
 // A sentence for each population: from which slow-down on one of it is found.

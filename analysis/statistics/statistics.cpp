@@ -186,6 +186,20 @@ std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t 
   return adjusted;
 }
 
+std::vector<bool> find_discoveries(std::span<const double> p_values, double rate) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < p_values.size(); ++i) order.emplace_back(p_values[i], i);
+  std::ranges::sort(order);
+  const double each = rate / static_cast<double>(order.size());
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (order[k].first <= static_cast<double>(k + 1) * each) count = k + 1;
+  }
+  std::vector<bool> found(p_values.size());
+  for (std::size_t k = 0; k < count; ++k) found[order[k].second] = true;
+  return found;
+}
+
 double resemblance_from_differences(const ScaledSeries& series) {
   const auto& values = series.values;
   const auto& scales = series.scales;

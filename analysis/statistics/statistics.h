@@ -131,6 +131,11 @@ Difference pooled_difference(std::span<const double> left, std::span<const doubl
 // number of values, the others count as p = 1.
 std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t tests = 0);
 
+// Which of these p-values are discoveries, of which at most `rate` are expected to be false.
+// Benjamini and Hochberg, J. R. Statist. Soc. B 57, 1995: of the k least, all are below k times the
+// rate over their number.
+std::vector<bool> find_discoveries(std::span<const double> p_values, double rate);
+
 // How much neighbouring sessions resemble each other: the correlation of an autoregressive series.
 
 // From the variances of differences of neighbours and of next but one, whose ratio is 1 + r: shifts

@@ -22,7 +22,7 @@
 #include "engine/failure/rank_status.h"
 #include "engine/launch/process_rank.h"
 #include "engine/meter/machine_load.h"
-#include "results/names.h"
+#include "results/machine.h"
 #include "run/config.h"
 #include "run/resolve.h"
 #include "run/training_run.h"
@@ -112,11 +112,12 @@ class Screening {
   void describe(World& world, const CpuAssignment& assignment) {
     const Environment environment = environment_of_process();
     node_.host = host_name();
-    node_.kind = assignment.cpu_model;
+    // As machines are compared, but for the memory, of which two have hardly the same bytes.
+    node_.kind = Machine{assignment.cpu_model, "", assignment.machine.cpus.value_or(0), 0}.text();
     node_.group = innermost_switch(environment_value(environment, "SLURM_TOPOLOGY_ADDR"),
                                    environment_value(environment, "SLURM_TOPOLOGY_ADDR_PATTERN"));
     const auto& cards = world.gpus().cards();
-    device_.kind = cards.empty() ? assignment.cpu_model : cards.front().name;
+    device_.kind = cards.empty() ? node_.kind : cards.front().name;
     device_.name = cards.empty() ? "CPUs " + format_cpus(assignment.replicas.front())
                                  : "GPU " + cards.front().pci;
     if (!cards.empty()) refuse_used(world);
@@ -320,21 +321,14 @@ ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::st
     throw usage_error(fmt::format("backend {} has several replicas a task", launch.backend), "",
                       "use ring or mpi: a process for each device");
   }
-  const Environment environment = environment_of_process();
-  const ProcessRank process = find_process_rank(environment);
+  const ProcessRank process = find_process_rank(environment_of_process());
   const OutputFile file(std::filesystem::path(request.out) / kScreenFile, "--out", "a screen");
   if (process.rank == 0 && !request.out.empty() && !process.launched) {
     make_folder(request.out);
     file.check();
   }
   ScreenOutcome outcome;
-  if (must_spawn(launch, process)) {
-    const RunVerdict verdict = spawn(launch, command);
-    if (!verdict.line.empty()) print_note("paceline: {}\n", verdict.line);
-    outcome.exit_code = verdict.exit_code;
-    return outcome;
-  }
-  outcome.exit_code = run_rank(environment, process, [&] {
+  outcome.exit_code = run_ranks(launch, process, command, [&] {
     outcome.screen = Screening(request, launch, place).go();
     if (outcome.screen && !request.out.empty()) {
       make_folder(request.out);

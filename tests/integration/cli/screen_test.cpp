@@ -38,6 +38,25 @@ TEST_F(ScreenVerb, MeasuresDevicesAndPairsOfNodes) {
   }
 }
 
+// For a nightly job.
+TEST_F(ScreenVerb, FailsWhereItIsAskedTo) {
+  Json screen = {{"schema", 1}, {"backend", "ring"}};
+  for (int i = 0; i < 16; ++i) {
+    screen["nodes"].push_back({{"host", "n" + std::to_string(i)}, {"kind", "A"}});
+    const double rate = (i == 3 ? 0.5 : 1) * (1 + 0.01 * ((7 * i) % 5));
+    screen["devices"].push_back(
+        {{"node", i},
+         {"name", "CPUs 0"},
+         {"kind", "A"},
+         {"measured", {{{"measured", "memory copies"}, {"rates", {rate, rate, rate}}}}}});
+  }
+  std::ofstream(folder() / "screen.json") << screen;
+  expect_parts(succeed("screen report screen.json").out, {"1 slow part: CPUs 0 of n3 is "});
+  const Ran ran = paceline("screen report . --fail --json");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(parse_json(ran.out)["exclude"], Json{"n3"});
+}
+
 TEST_F(ScreenVerb, OneNodeHasNoLinks) {
   unsetenv("PACELINE_TEST_RANKS_PER_NODE");
   const Ran ran = succeed(run_ + "--rounds 1 --out one");

@@ -1,7 +1,7 @@
 // The device `emulated`: the device `cuda` on a host that plays a GPU a replica.
 // PACELINE_EMULATED_GPUS: how many of them a process sees. PACELINE_EMULATED_WATTS: what each
 // takes. PACELINE_EMULATED_PCI: where they are, a blank between two. PACELINE_EMULATED_MPI: MPI
-// says that it takes their memory.
+// says that it takes their memory. PACELINE_EMULATED_USED: others use them.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -24,6 +24,12 @@ class EmulatedWatch : public GpuWatch {
     for (std::size_t i = 0; i < pcis.size(); ++i) {
       all_[i].name = "Emulated GPU";
       all_[i].pci = pcis[i];
+      all_[i].pcie = "gen 5 x8 of x16";
+      all_[i].links = "3 by NV18";
+      if (std::getenv("PACELINE_EMULATED_USED") == nullptr) continue;
+      all_[i].memory_bytes = 30'000'000'000;
+      all_[i].utilization = 0.98;
+      all_[i].clock_limits = {"power cap"};
     }
   }
   std::vector<GpuFacts> stop() override { return all_; }

@@ -160,6 +160,22 @@ TEST_F(EmulatedProgram, AScreenMeasuresEachGpu) {
   for (const Json& each : screen["devices"][1]["measured"]) measured.push_back(each["measured"]);
   EXPECT_EQ(measured, (std::vector<std::string>{"multiply-adds in fp32", "memory copies",
                                                 "multiply-adds in bf16", "copies from the host"}));
+  expect_parts(screen["devices"][1]["remarks"].dump(), {"PCIe gen 5 x8 of x16"});
+  expect_parts(paceline("list devices --json").out,
+               {"PCIe gen 5 x8 of x16, other GPUs: 3 by NV18"});
+}
+
+TEST_F(EmulatedProgram, AScreenRefusesGpusThatOthersUse) {
+  const std::string run =
+      "screen --device emulated --gpus 2 --backend ring --oversubscribe --rounds 1 ";
+  setenv("PACELINE_EMULATED_USED", "1", 1);
+  const Ran ran = paceline(run);
+  EXPECT_EQ(ran.code, 64);
+  expect_parts(ran.err,
+               {"GPU 0000:0", " is used by others: 30 GB of memory, 98 % busy", "--busy-ok"});
+  succeed(run + "--busy-ok --out used");
+  unsetenv("PACELINE_EMULATED_USED");
+  expect_parts(file_text(folder() / "used" / "screen.json"), {"clocks limited by power cap"});
 }
 
 TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {

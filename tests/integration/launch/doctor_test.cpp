@@ -29,7 +29,7 @@ Result doctor(const std::string& assignments, const std::string& options) {
 TEST(Doctor, ReportsMachineBackendsAndTools) {
   const Result run = doctor("", "");
   EXPECT_EQ(run.code, 0) << run.output;
-  expect_parts(run.output, {"affinity mask ", "NUMA nodes", "memory", "free in /dev/shm",
+  expect_parts(run.output, {"affinity mask ", "NUMA nodes", "memory", "network", "free in /dev/shm",
                             "none: ranks are started by paceline", "mirrored", "mnist-cnn"});
 }
 

@@ -107,6 +107,37 @@ TEST(House, ArrowsPointDownOnly) {
   }
 }
 
+// A build without the engine leaves out these sources of `run`: the others call nothing of them but
+// what engine_absent.cpp replaces.
+TEST(House, WhatNeedsNoEngineLinksWithoutIt) {
+  std::ifstream file(std::string(PACELINE_SOURCE_DIR) + "/run/CMakeLists.txt");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string lists = text.str();
+  const std::size_t begin = lists.find("if(PACELINE_ENGINE)"), end = lists.find("else()", begin);
+  ASSERT_NE(end, std::string::npos);
+  std::set<std::string> of_engine, absent;
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("run/") || !source.path.ends_with(".cpp")) continue;
+    const auto at = lists.find(source.path.substr(4), begin);
+    if (at < end) of_engine.insert(source.path);
+    if (source.path != "run/engine_absent.cpp") continue;
+    for (const std::string& path : list_includes(source)) absent.insert(path);
+  }
+  EXPECT_GT(of_engine.size(), 10U);
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("run/") || !source.path.ends_with(".cpp") ||
+        of_engine.contains(source.path)) {
+      continue;
+    }
+    for (const std::string& path : list_includes(source)) {
+      const std::string code = path.substr(0, path.size() - 1) + "cpp";
+      EXPECT_TRUE(!of_engine.contains(code) || absent.contains(path))
+          << source.path << " includes " << path << ", which the build without engine leaves out";
+    }
+  }
+}
+
 TEST(House, RoomsOfAFolderStandOnThoseBelow) {
   for (const auto& entry : kRooms) {
     const auto& folder = entry.first;
