@@ -172,7 +172,7 @@ TEST_F(EmulatedProgram, AScreenRefusesGpusThatOthersUse) {
   const Ran ran = paceline(run);
   EXPECT_EQ(ran.code, 64);
   expect_parts(ran.err,
-               {"GPU 0000:0", " is used by others: 30 GB of memory, 98 % busy", "--busy-ok"});
+               {"GPU 0000:0", " is used by others: 30.0 GB of memory, 98 % busy", "--busy-ok"});
   succeed(run + "--busy-ok --out used");
   unsetenv("PACELINE_EMULATED_USED");
   expect_parts(file_text(folder() / "used" / "screen.json"), {"clocks limited by power cap"});

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/findings/findings.h"
+#include "analysis/table/table.h"
+#include "tests/support/expect_parts.h"
 #include "tests/unit/analysis/samples.h"
 
 namespace paceline {
@@ -32,6 +34,38 @@ TEST(Provenance, CountsRuns) {
   EXPECT_EQ(format_sentence(facts[1]), "build: 0.1.0 abc (6 runs)");
   EXPECT_EQ(format_sentence(facts[2]),
             "started: 2026-01-01T00:00:00Z to 2026-01-06T00:00:00Z (6 runs)");
+}
+
+// What lies between GPUs and between nodes, also below sums that cross nodes.
+TEST(Provenance, LinksAndNetworksAreNamed) {
+  const Json ports = {{{"name", "eth0"}, {"link", "Ethernet"}, {"gbit_per_second", 10}},
+                      {{"name", "mlx5_0"}, {"link", "InfiniBand"}, {"gbit_per_second", 200}}};
+  constexpr char kPorts[] = "InfiniBand 200 Gb/s (mlx5_0), Ethernet 10 Gb/s (eth0)";
+  Json json = sample_record();
+  json["gpus"] = {{{"name", "NVIDIA H200"}, {"links", "7 by NV18"}}};
+  json["provenance"]["machine"] = {{"network", ports}};
+  std::string all;
+  for (const auto& [name, value] : make_run(Record(json, "here")).origin) {
+    all += name + ": " + value + "\n";
+  }
+  expect_parts(all, {"GPU links: 7 by NV18\n", std::string("network: ") + kPorts});
+
+  Json sums = {{"schema", json["schema"]},
+               {"kind", "collective"},
+               {"repeat", 1},
+               {"attempt", 1},
+               {"parameters", Json::object()},
+               {"status", "completed"},
+               {"layout", {{"gpus", 4}, {"nodes", 2}}},
+               {"provenance", {{"backend_used", "our ring"}, {"machine", {{"network", ports}}}}},
+               {"collective",
+                {{"operation", "all_reduce"},
+                 {"dtype", "f32"},
+                 {"rows", {{{"bytes", 4096}, {"count", 1024}, {"seconds", 1e-5}}}}}}};
+  const auto text = [&] { return to_text(collectives_document({Record(sums, "here")})); };
+  expect_parts(text(), {std::string("network of a node: ") + kPorts});
+  sums["layout"]["nodes"] = 1;
+  expect_no_parts(text(), {"network of a node"});
 }
 
 TEST(Provenance, TheRecordedCommandWithoutItsPlaces) {

@@ -169,6 +169,17 @@ TEST(WhyVerdict, WhatWasTriedIsOnTheScreenWithItsGain) {
     expect_no_parts(to_text(document), {"100 points are"});
     expect_parts(to_text(document, {.details = true}), {said, "100 points are"});
   }
+  // With its output dropped the loader shows how much of the gain is the wait; 0 cannot show that.
+  for (const auto& [factor, said] :
+       {std::pair{0.8, "the gain is 20 [20, 20] points: that is the wait"},
+        {1.0, "With batches at hand the gain is 0 [0, 0] points: small"}}) {
+    evidence.tried = {{kDropped, "batches at hand"}};
+    for (WhyRound& round : evidence.rounds) {
+      round[kDropped] = round.at(kAsItIs);
+      round[kDropped].seconds *= factor;
+    }
+    expect_parts(to_text(why_document(judge_why(evidence), evidence), {.width = 400}), {said});
+  }
 }
 
 TEST(WhyVerdict, RefusesAFileThatTheHookDidNotWrite) {
