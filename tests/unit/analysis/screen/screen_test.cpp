@@ -260,7 +260,7 @@ TEST(Screen, RatesHoldForEachNoise) {
 TEST(ScreenRates, DISABLED_FromSixteenToManyNodes) {
   for (const ProbeNoise noise : {ProbeNoise::normal, ProbeNoise::alike, ProbeNoise::disturbed}) {
     for (const int nodes : {16, 64, 256, 1024, 4096}) {
-      expect_rates(nodes, 1, noise, nodes > 1000 ? 60 : 400, noise == ProbeNoise::normal ? 0.9 : 0);
+      expect_rates(nodes, 1, noise, nodes > 1000 ? 200 : 400, noise == ProbeNoise::normal ? 0.9 : 0);
     }
   }
 }
