@@ -190,7 +190,7 @@ class Hook:
         self.measures, self.workers = False, 0
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
         self.read, self.reads = {}, False  # the last values, by where they were read
-        self.synchronize = torch.cuda.synchronize if torch.cuda.is_available() else None
+        self.synchronize = torch.cuda.synchronize
         self.overhead = 0.0
         self.times, self.forwards_at = [], []
         self.samples_before = 0
@@ -527,11 +527,11 @@ def install(torch, settings, check):
         setattr(torch.distributed, name, timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures,
                                                skip))
 
-    if torch.cuda.is_available():
-        for name in READS:
-            setattr(torch.Tensor, name, reading(hook, getattr(torch.Tensor, name)))
-        torch.cuda.synchronize = timed(hook, hook.synchronize, hook.syncs,
-                                       lambda: hook.takes("syncs") and hook.measures, lambda *_, **__: None)
+    # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.
+    for name in READS:
+        setattr(torch.Tensor, name, reading(hook, getattr(torch.Tensor, name)))
+    torch.cuda.synchronize = timed(hook, hook.synchronize, hook.syncs,
+                                   lambda: hook.takes("syncs") and hook.measures, lambda *_, **__: None)
 
     def make_empty(_, file, *__, **___):
         if isinstance(file, (str, os.PathLike)):
