@@ -18,6 +18,9 @@ namespace {
 
 // Points: less than the one is no cause worth a name, and a cause of the other is one that counts.
 constexpr double kNamed = 3, kLarge = 10;
+// What comes with replicas is named behind a cause of the program's own that is so large a share of
+// it: that one can be changed.
+constexpr double kOwnShare = 0.5;
 // More rounds are not made only to tell apart which of two causes is larger.
 constexpr std::size_t kRoundsForOrder = 8;
 
@@ -66,6 +69,11 @@ const std::vector<CauseRule>& rules() {
        }},
       {"small_batch",
        "the smaller batch of a replica",
+       "the batch of one alone",
+       {kKeptBatch},
+       taken_away},
+      {"batch_work",
+       "computing in smaller batches",
        "one alone with that batch",
        {kAloneBatch, kAlone},
        [](Runs, const double* costs, double) { return costs[0] - costs[1]; }},
@@ -147,21 +155,41 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
   return interval && interval->low > 0;
 }
 
+bool comes_with_replicas(const Cause& cause) {
+  return cause.key == "sums" || cause.key == "shared_node";
+}
+
 bool all_are_small(const std::vector<Cause>& causes) {
   return !causes.empty() && std::ranges::all_of(causes, [](const Cause& each) {
     return each.state == CauseState::small;
   });
 }
 
+// Of the program's own, and so large that it is named before what comes with replicas.
+bool goes_first(const Cause& cause, const Cause& largest) {
+  // Of a smaller batch sums are a part: there are more of them for a sample.
+  const double share = cause.key == "small_batch" ? 0 : kOwnShare;
+  return !comes_with_replicas(cause) && cause.value >= std::max(kLarge, share * largest.value);
+}
+
 void find_first(WhyVerdict& verdict, double confidence) {
-  for (std::size_t i = 0; i < verdict.causes.size() && !verdict.first; ++i) {
-    if (verdict.causes[i].state == CauseState::found) verdict.first = i;
-  }
-  if (!verdict.first) return;
-  const Cause& first = verdict.causes[*verdict.first];
-  for (const Cause& other : verdict.causes) {
-    if (&other == &first || other.state == CauseState::small) continue;
-    if (!is_larger(first, other, confidence)) verdict.rivals.push_back(other.name);
+  std::vector<Cause>& causes = verdict.causes;
+  const auto largest = std::ranges::find(causes, CauseState::found, &Cause::state);
+  if (largest == causes.end()) return;
+  const auto own = std::ranges::find_if(causes, [&](const Cause& each) {
+    return each.state == CauseState::found && goes_first(each, *largest);
+  });
+  const auto first = own == causes.end() ? largest : own;
+  verdict.first = static_cast<std::size_t>(first - causes.begin());
+  for (auto other = causes.begin(); other != causes.end(); ++other) {
+    if (other == first || other->state == CauseState::small) continue;
+    const bool is_open = other->state == CauseState::open;
+    verdict.may_change |= is_open && comes_with_replicas(*first) && goes_first(*other, *largest);
+    if (first != largest && comes_with_replicas(*other)) {
+      if (!is_open) verdict.with_replicas.push_back(*other);
+    } else if (!is_larger(*first, *other, confidence)) {
+      verdict.rivals.push_back(other->name);
+    }
   }
 }
 
@@ -215,12 +243,17 @@ std::string headline_text(const WhyVerdict& verdict) {
     std::string text =
         fmt::format("{}: {}, {} of 100 points", verdict.rivals.empty() ? "First cause" : "A cause",
                     first.name, points_text(first));
+    if (!verdict.with_replicas.empty()) text.insert(text.find(':'), " of the program's own");
     if (first.key == "late" && verdict.late_rank) {
       text += fmt::format("; rank {} was the slowest in every round", *verdict.late_rank);
     }
     if (!verdict.rivals.empty()) {
       text += fmt::format("; these runs cannot tell whether it costs more than {}",
                           join(verdict.rivals, ", "));
+    }
+    for (const Cause& other : verdict.with_replicas) {
+      text += fmt::format("; {}, {}, {} with the replicas", other.name, points_text(other),
+                          other.key == "sums" ? "come" : "comes");
     }
     return text;
   }
@@ -333,7 +366,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
     if (!points.empty()) verdict.tries.push_back(make_cause(rule, std::move(points), kConfidence));
   }
-  const bool is_ordered = verdict.rivals.empty() || verdict.rounds >= kRoundsForOrder;
+  const bool is_ordered =
+      (verdict.rivals.empty() && !verdict.may_change) || verdict.rounds >= kRoundsForOrder;
   verdict.is_decided = verdict.first ? is_ordered : all_are_small(verdict.causes);
   return verdict;
 }
@@ -378,8 +412,8 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   }
   section.notes.push_back(fmt::format(
       "100 points are the time in which {} train on a sample. One replica alone needs a share of "
-      "it, the efficiency. The sums, the latest rank, the shared node and a smaller batch add up "
-      "to the rest, the loss; other causes cost one replica alone, too.",
+      "it, the efficiency. The sums, the latest rank, the shared node and computing in smaller "
+      "batches add up to the rest, the loss; other causes overlap with these.",
       counted(verdict.replicas, "replica")));
   section.caveats.push_back(
       fmt::format("Intervals are for all causes together, after {}; the hook's own code took "

@@ -2,8 +2,9 @@
 //
 // A run of N replicas needs c = N * seconds / samples for a sample, one alone c1. Of 100 points of
 // c, efficiency is the 100 c1 / c that one alone needs, and a cost is what goes where it is taken
-// away: 100 (c - c') / c. Sums, the latest rank, the shared node and a smaller batch are steps from
-// c to c1, so they add up to the loss. Waiting for data, saving and the like are part of c1, too.
+// away: 100 (c - c') / c. Sums, the latest rank, the shared node and computing in smaller batches
+// are steps from c to c1, so they add up to the loss. Waiting for data, saving and the like are
+// part of c1, too, and a smaller batch costs more sums for a sample.
 #pragma once
 
 #include <filesystem>
@@ -74,6 +75,8 @@ struct WhyVerdict {
   std::vector<Cause> causes;                     // the largest first
   std::vector<Cause> tries;                      // of settings: what they gain
   std::optional<std::size_t> first;              // of causes
+  std::vector<Cause> with_replicas;   // found, beside a first one that is the program's own
+  bool may_change = false;            // one of its own may yet go before the first
   std::vector<std::string> rivals;    // names of causes that may be larger than the first
   double batch = 0, batch_alone = 0;  // of a replica; 0: not known
   std::optional<int> late_rank;       // the slowest in all rounds

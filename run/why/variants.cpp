@@ -39,8 +39,14 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
       const auto batch = std::lround(seen.batch_per_replica() / seen.ratio);
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
       const auto kept = std::lround(alone->batch_per_replica() / alone->ratio);
-      add_try(kKeptBatch, {{"batch", kept}}, "small_batch",
-              fmt::format("batches of {} a replica instead of {}", kept, batch));
+      // As many samples, so that the program does not end before.
+      const double steps = kWarmSteps + (seen.steps_in_all - kWarmSteps) *
+                                            static_cast<double>(batch) / static_cast<double>(kept);
+      all.push_back({kKeptBatch,
+                     json_text({{"batch", kept}, {"steps", std::lround(std::ceil(steps))}}),
+                     seen.ranks,
+                     {},
+                     fmt::format("batches of {} a replica instead of {}", kept, batch)});
     }
   }
   if (seen.why_no_sums.empty()) {

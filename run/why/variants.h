@@ -11,12 +11,15 @@
 
 namespace paceline {
 
+// Steps before those that are measured.
+inline constexpr int kWarmSteps = 34;
+
 struct Variant {
   std::string name;     // in the evidence
   std::string changes;  // of the hook's settings: a JSON object
   int replicas = 1;
   std::string of_cause = {};  // of a setting: the cause after which it is tried
-  std::string text = {};      // "2 loader workers instead of 0"
+  std::string text = {};      // of a setting: "2 loader workers instead of 0"
 
   bool is_try() const { return !of_cause.empty(); }
   // The hook leaves one replica alone where a point has one.

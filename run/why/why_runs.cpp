@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Steps: before the measured ones, so that batches are recorded by then; fewest and most measured.
-constexpr int kWarmSteps = 34, kFewestSteps = 20, kMostSteps = 400;
+constexpr int kFewestSteps = 20, kMostSteps = 400;
 constexpr double kMeasuredSeconds = 5;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
@@ -327,6 +327,9 @@ class WhyStudy {
       results["global_batch"] = source("$.global_batch");
     } else {
       results["steps_per_second"] = source("$.steps_per_second");
+    }
+    for (const Variant& each : variants) {  // a setting that shows a cause is one to try
+      if (!each.is_try() && !each.text.empty()) outcome_.evidence.tried[each.name] = each.text;
     }
     plan_ = make_plan(variants, study_, results);
     std::vector<RunStatus> runs;

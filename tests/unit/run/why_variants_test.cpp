@@ -35,6 +35,16 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
   const auto smaller = names(make_seen(2, 16), make_seen(1, 32));
   EXPECT_TRUE(has(smaller, kAloneBatch));
   EXPECT_TRUE(has(smaller, kKeptBatch));
+  std::vector<std::string> notes;
+  MeasuredRun seen = make_seen(2, 16);
+  seen.steps_in_all = 434;
+  for (const Variant& each : choose_variants(seen, make_seen(1, 32), 2, notes)) {
+    if (each.name != kKeptBatch) continue;
+    EXPECT_EQ(each.changes,
+              R"({"batch":32,"steps":234})");  // the same samples in 200 steps, not 400
+    EXPECT_FALSE(each.is_try());
+    EXPECT_EQ(each.text, "batches of 32 a replica instead of 16");
+  }
   const auto same = names(make_seen(2, 32), make_seen(1, 32));
   EXPECT_FALSE(has(same, kAloneBatch));
   EXPECT_FALSE(has(same, kKeptBatch));

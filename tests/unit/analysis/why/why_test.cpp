@@ -46,6 +46,7 @@ WhyEvidence make_evidence(const MadeProgram& of, int rounds) {
     add(kAlone, 1, alone, alone, of.batch_alone);
     if (of.batch != of.batch_alone) {
       add(kAloneBatch, 1, of.alone_batch_work, of.alone_batch_work, of.batch);
+      add(kKeptBatch, 2, whole, whole, of.batch_alone);  // as many sums for twice the samples
     }
     add(kNoSums, 2, pace, free, of.batch);
     add(kNoWait, 2, whole - of.wait, whole - of.wait, of.batch);
@@ -86,6 +87,23 @@ TEST(WhyVerdict, FindsEachCostWithItsShare) {
     EXPECT_NEAR(verdict.efficiency->value, (0.6 + program.wait + program.saves) / whole, 0.02);
     EXPECT_NEAR(verdict.speed_up->value, 2 * verdict.efficiency->value, 1e-9);
   }
+}
+
+// Sums come with replicas; saving can be changed.
+TEST(WhyVerdict, NamesWhatTheProgramCanChangeBeforeWhatComesWithReplicas) {
+  const auto first = [](double sums, double saves) {
+    const WhyVerdict verdict = judge_why(make_evidence({.sums = sums, .saves = saves}, 6));
+    return std::pair(verdict.causes[*verdict.first].key, to_text(why_document(verdict, {})));
+  };
+  const auto [own, text] = first(0.5, 0.4);
+  EXPECT_EQ(own, "saves");
+  expect_parts(text, {"First cause of the program's own: saving, 26 [", "sums of gradients, 33 [",
+                      "], come with the replicas"});
+  const auto [large, plain] = first(0.5, 0.2);  // less than half of it
+  EXPECT_EQ(large, "sums");
+  expect_parts(plain, {"First cause: sums of gradients, "});
+  expect_no_parts(plain, {"with the replicas"});
+  EXPECT_EQ(first(0.1, 0.06).first, "sums");  // below 10 points
 }
 
 TEST(WhyVerdict, AddsUpToTheLoss) {
@@ -140,6 +158,8 @@ TEST(WhyVerdict, SaysFirstThatTheBatchFalls) {
       judge_why(make_evidence({.batch = 16, .batch_alone = 32, .alone_batch_work = 0.55}, 5));
   ASSERT_TRUE(verdict.first);
   EXPECT_EQ(verdict.causes[*verdict.first].key, "small_batch");
+  EXPECT_NEAR(cause_at(verdict, "small_batch").value, 50, 1);
+  EXPECT_NEAR(cause_at(verdict, "batch_work").value, 100 * (0.55 - 0.3) / 0.64, 1);
   expect_parts(to_text(why_document(verdict, {})), {"falls from 32 alone to 16 among 2"});
 }
 
