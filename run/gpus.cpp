@@ -16,7 +16,9 @@ bool may_share_gpus(const std::string& backend, const Environment& environment) 
   const BackendStack stack = split_stack(backend);
   if (!stack.inside.empty()) return false;
   const Name between = find_name("backend", stack.between);
-  return !between.gpu_each || (between.tasks == "replica" && is_nccl_sharing_enabled(environment));
+  return !between.gpu_each ||
+         (between.tasks == "replica" &&
+          (is_nccl_sharing_enabled(environment) || are_nccl_ranks_nodes(environment)));
 }
 
 std::unique_ptr<GpuDriver> load_driver(const std::string& device) {

@@ -37,7 +37,7 @@ std::unique_ptr<Backend> Backend::around(std::unique_ptr<Backend> between) {
 std::unique_ptr<Communicator> Backend::connect_group(const Membership&, const RankGroup&,
                                                      std::string_view) {
   throw usage_error(fmt::format("backend {} connects no pairs of ranks", name()), "",
-                    "use ring or mpi");
+                    "use ring, mpi or nccl");
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view text,

@@ -26,6 +26,15 @@ struct Allocation {
   PACELINE_END_FACTS
 };
 
+// What a screen of the job's devices and links said before the run.
+struct ScreenedFacts {
+  PACELINE_FACT(fact::Text, started_at, "UTC");
+  PACELINE_FACT(fact::Texts, slow, "parts that are slower than those like it; empty: none");
+  PACELINE_FACT(fact::Texts, sizes, "of each: \"8.0 % slower in sums of 4 MB\"");
+  PACELINE_FACT(fact::Texts, hosts, "of the slow parts");
+  PACELINE_END_FACTS
+};
+
 // Of workload command: the user's own program.
 struct ProgramFacts {
   PACELINE_FACT(fact::Text, name, "");
@@ -70,6 +79,7 @@ struct Provenance {
   PACELINE_FACT(fact::Text, compiler_flags, "");
   PACELINE_FACT(fact::Text, command, "as a shell takes it");
   PACELINE_FACT(std::optional<Allocation>, allocation, "what Slurm gave, in a job");
+  PACELINE_FACT(std::optional<ScreenedFacts>, screened, "with submit --screen");
   PACELINE_FACT(fact::Text, libraries, "\"oneDNN 2.6.3, ...\"");
   PACELINE_FACT(fact::OfRanks<fact::Text>, hosts, "one per rank");
   PACELINE_FACT(fact::Text, cpu_model, "");

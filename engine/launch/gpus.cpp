@@ -85,6 +85,10 @@ bool is_nccl_sharing_enabled(const Environment& environment) {
   return environment_value(environment, "NCCL_MULTI_RANK_GPU_ENABLE") == "1";
 }
 
+bool are_nccl_ranks_nodes(const Environment& environment) {
+  return environment_value(environment, "PACELINE_NCCL_RANKS_AS_NODES") == "1";
+}
+
 std::string canonical_pci(std::string_view text) {
   std::string pci = to_lower(text);
   const std::size_t domain = pci.find(':');

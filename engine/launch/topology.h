@@ -145,6 +145,9 @@ void check_distinct(const std::vector<GpuCard>& cards, const Environment& enviro
 
 // NCCL_MULTI_RANK_GPU_ENABLE=1 lets ranks of several processes share a GPU.
 bool is_nccl_sharing_enabled(const Environment& environment);
+// PACELINE_NCCL_RANKS_AS_NODES=1, to try NCCL with several ranks on one card, of any version: each
+// rank is a node of its own to it, so they meet over sockets. No speed of it means anything.
+bool are_nccl_ranks_nodes(const Environment& environment);
 
 // Normalizes PCI ids of CUDA, NVML and the kernel: "00000000:1B:00.0" becomes "0000:1b:00.0".
 std::string canonical_pci(std::string_view text);

@@ -358,6 +358,11 @@ section_profile() {
   profile resnet "resnet50-imagenet 224/b400 bf16" SoftmaxLoss 1300 1000 resnet50-imagenet --batch-per-replica 400 --weights none
 }
 
+# GPT-2 alone, which takes least.
+section_kernels() {
+  profile gpt "gpt2-124m b32 x 1024 bf16" Embed 1000 1700 gpt2-124m --batch-per-replica 32 --context-length 1024
+}
+
 # profile NAME WHAT MARKER SKIP LAUNCHES ARGUMENTS...
 profile() {
   local name=$1 what="$2, no graph" marker=$3 skip=$4 count=$5 ncu kernel launches us share moved tensor
@@ -445,6 +450,90 @@ section_peers() {
   peer "eager 300/b256 bf16" peers-ours-256 peers-eager-256 60 "$cassava" 300 256
   peer "compiled, default, 300/b256 bf16" peers-ours-256 peers-compile-256 120 "$cassava" 300 256 --compile
   peer "compiled, max-autotune, 300/b32 bf16" peers-ours-1 peers-autotune 300 "$cassava" 300 32 --compile --graph
+}
+
+# watched NAME COMMAND...: clocks and watts beside it.
+watched() {
+  local status watch
+  timeout 200 nvidia-smi --format=csv,noheader,nounits --loop-ms=500 \
+    --query-gpu=utilization.gpu,clocks.sm,power.draw,clocks_throttle_reasons.sw_power_cap \
+    > "$records/watts-$1.csv" 2> /dev/null &
+  watch=$!
+  "${@:2}"
+  status=$?
+  kill "$watch" 2> /dev/null
+  return "$status"
+}
+
+# watts_text NAME SECONDS: of the samples of a busy card; SECONDS a step.
+watts_text() {
+  awk -F ', *' -v step="$2" '$1 > 50 { ++n; mhz += $2; watts += $3; capped += $4 ~ /^Active/ }
+    END { if (n) printf ", %.0f MHz, %.0f W, at the cap %.0f %%, %.1f J a step", mhz / n, watts / n, 100 * capped / n, watts / n * step }' \
+    "$records/watts-$1.csv"
+}
+
+# sustain NETWORK SIDE ROUND: 200 steps, at the clocks that the card holds.
+sustain() {
+  local what=$1 side=$2 name=sustained-$1-$2-$3 paceline=$paceline status step batch=400 ours ratio=""
+  if [ "$side" = older ]; then paceline=$PACELINE_OLDER; fi
+  case $what-$side in
+    gpt-compiled)
+      local arguments=(--model gpt2-124m --device cuda --precision bf16 --batch 32 --steps 200 --warmup 10 --compile)
+      if ((rehearse)); then arguments=(--model gpt-tiny --batch 2 --context 64 --steps 1 --warmup 1); fi
+      watched "$name" run_torch 110 "$name" torch_gpt.py "${arguments[@]}" ;;
+    gpt-*)
+      local network=(gpt2-124m --precision bf16 --batch-per-replica 32 --context-length 1024 --steps 200)
+      if ((rehearse)); then network=(gpt-tiny --precision "$plain" --batch-per-replica 2 --context-length 64 --steps 2); fi
+      watched "$name" train "$name" 50 "${network[@]}" "${replicas[@]}" --input synthetic --evaluate none ;;
+    images-compiled)
+      local arguments=(--classes 1000 --hidden 0 --device cuda --precision bf16 --size 224 --batch 400 --steps 200 --warmup 20 --compile)
+      if ((rehearse)); then arguments=(--classes 1000 --hidden 0 --device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
+      watched "$name" run_torch 110 "$name" torch_train.py resnet50 "${arguments[@]}" ;;
+    images-*) watched "$name" resnet "$name" 50 resnet50-imagenet 400 bf16 200 ;;
+  esac
+  status=$?
+  if ((status != 0)); then row sustained "$what, $side, round $3" "" "" "$(unless_done "$status")" "$(why "$name")"; return; fi
+  if [ "$what" = gpt ]; then batch=$((32 * 1024)); fi
+  step=$(value p50 "$name")
+  if [ -z "$step" ]; then step=$(value median_step_seconds "$name"); fi
+  if [ -z "$step" ]; then step=$(calc "%.6f" "$batch / $(value tokens_per_second "$name")"); fi
+  ours=$(value p50 "sustained-$what-ours-$3")
+  if [ "$side" != ours ] && [ -n "$ours" ]; then ratio=$(calc "%.3f" "$step / $ours"); fi
+  row sustained "$what, $side, round $3" \
+    "$(calc "%.2f ms, %.0f/s" "1000 * $step, $batch / $step")$(watts_text "$name" "$step")" "$ratio" passed
+}
+
+# In turns: whoever runs second finds a hotter card.
+section_sustained() {
+  local sides=(ours compiled) what round side
+  if [ -x "${PACELINE_OLDER:-}" ]; then sides+=(older); fi
+  if ! limited 60 sustained-torch "$python" -c 'import torch; print(torch.__version__)'; then
+    row sustained "PyTorch compiled" "" "" skipped "$python has no torch: $(why sustained-torch)"
+    sides=("${sides[@]/compiled/}")
+  fi
+  for what in gpt images; do
+    for round in 1 2; do
+      for side in "${sides[@]}"; do
+        if [ -n "$side" ]; then sustain "$what" "$side" "$round"; fi
+      done
+    done
+  done
+}
+
+# A step as one graph against graphs of its parts, in turns.
+section_graphs() {
+  local round one parts
+  for round in 1 2; do
+    resnet "graphs-one-$round" 25 resnet50-imagenet 400 bf16 60
+    resnet "graphs-parts-$round" 25 resnet50-imagenet 400 bf16 60 --no-step-graph
+    one=$(value p50 "graphs-one-$round") parts=$(value p50 "graphs-parts-$round")
+    if [ -z "$one" ] || [ -z "$parts" ]; then
+      row graphs "224/b400, round $round" "" "" failed "$(why "graphs-$([ -z "$one" ] && echo one || echo parts)-$round")"
+      continue
+    fi
+    row graphs "224/b400, round $round: one graph, its parts" \
+      "$(calc "%.2f ms, %.2f ms" "1000 * $one, 1000 * $parts")" "$(calc "%.3f" "$parts / $one")" passed
+  done
 }
 
 # The published study on one card: 15 epochs of 5,656 images, the first one from files.

@@ -81,12 +81,14 @@ section_ranks() {
   if ((rehearse)); then row ranks "$what" "" "" skipped "no NCCL on device $device"; return; fi
   found=$(doctor_says backends nccl)
   found=$(sed -n 's/^NCCL \([0-9.]*\).*/\1/p' <<< "$found")
-  if [ "$(printf '%s\n' "$least" "${found:-0}" | sort -V | head -n 1)" != "$least" ]; then
-    row ranks "$what" "" "" skipped "it takes NCCL $least, and ${found:-none} was found"
-    return
+  if [ -z "$found" ]; then row ranks "$what" "" "" skipped "no NCCL was found"; return; fi
+  if [ "$(printf '%s\n' "$least" "$found" | sort -V | head -n 1)" = "$least" ]; then
+    local -x NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_NVLS_ENABLE=0
+  else  # two nodes to NCCL, over sockets
+    local -x PACELINE_NCCL_RANKS_AS_NODES=1 NCCL_SOCKET_IFNAME=lo
+    what+=", as two nodes"
   fi
   train ranks-1 40 "${small[@]}" --cpus-per-task 1 --gpus 1 --backend self --batch-per-replica 64
-  local -x NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_NVLS_ENABLE=0
   for run in graph parts; do
     extra=()
     if [ "$run" = parts ]; then extra=(--no-step-graph); fi

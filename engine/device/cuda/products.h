@@ -207,6 +207,13 @@ inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
   return shape;
 }
 
+// Of our kernels that compete with a library's: attention, and what stands apart from a product's
+// epilogue. A faster one gets another number, so that choices against the last one are made anew.
+constexpr int kOwnKernels = 1;
+inline std::string with_own_kernels(std::string request) {
+  return kOwnKernels == 1 ? request : request + ", own kernels " + std::to_string(kOwnKernels);
+}
+
 // Of the logits of a loss of tokens, in pieces of so many rows.
 inline std::size_t logit_rows(std::size_t labels) {
   constexpr std::size_t kMost = 8192;

@@ -116,6 +116,9 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
       return need_sums<LayerNormParameters<float>>(op.in);
     case OpKind::embedding:
       prepared.token_order = own(count_labels() * sizeof(TokenRow));
+      if (const std::size_t bytes = token_sort_bytes(count_labels()); bytes > 0) {
+        prepared.token_sort = own(bytes);
+      }
       return;
     case OpKind::attention:
       return prepare_attention(op, prepared);

@@ -37,6 +37,7 @@ struct NormParameters;
 struct NormState;
 struct RowLosses;
 struct StepValues;
+struct TokenRow;
 struct TokenRows;
 
 // Copies a step's input to the device, in two slots: the copy lane fills one while the program
@@ -113,6 +114,12 @@ struct PreparedAttention {
 
 constexpr unsigned kElementThreads = 256;  // of a block of an element-wise kernel
 
+// Rows of a batch in the order of their tokens, rows of one token in order. `scratch` has as many
+// bytes as token_sort_bytes() says of the most rows.
+std::size_t token_sort_bytes(std::size_t rows);
+void order_tokens(Runtime& runtime, const TokenRows& batch, TokenRow* order, std::byte* scratch,
+                  Stream stream);
+
 class CudaProgram final : public Program {
  public:
   // All references outlive the program.
@@ -158,8 +165,8 @@ class CudaProgram final : public Program {
     std::optional<PreparedTokenLoss> loss;
     std::optional<PreparedAttention> attention;
     Memory norm_vectors;
-    Memory token_order;            // of an embedding: TokenRow, in TokenOrder's order
-    std::vector<NormState> norms;  // the operation's own, and its branch's or null pointers
+    Memory token_order, token_sort;  // of an embedding: TokenRow; see order_tokens()
+    std::vector<NormState> norms;    // the operation's own, and its branch's or null pointers
     // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;

@@ -1,8 +1,10 @@
 // Kernels by themselves, on the host, in shapes that no network here gives them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 
@@ -10,6 +12,7 @@
 #include "engine/device/cuda/kernels/loss.h"
 #include "engine/device/cuda/kernels/norm_pool.h"
 #include "engine/device/cuda/kernels/tokens.h"
+#include "engine/device/cuda/program.h"
 #include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
@@ -339,6 +342,36 @@ TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
       runtime->synchronize_stream(stream);
       EXPECT_EQ(gradient.values(), wanted) << rows << " rows of " << width;
     }
+  }
+}
+
+// More than are compared with each other, of tokens whose high bytes differ, too; the last tile is
+// not full.
+TEST(EmulatedKernels, ManyRowsAreSortedByTheirTokensInOrder) {
+  const auto runtime = make_host_runtime();
+  const Stream stream = runtime->make_stream();
+  constexpr std::size_t kContext = 1000, kSamples = 34, kRows = kContext * kSamples;
+  ASSERT_GT(token_sort_bytes(kRows), 0U);
+  ASSERT_NE(kRows % TokenDigits::kTile, 0U);
+  std::vector<std::uint16_t> tokens;
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < kSamples * (kContext + 1); ++i) {
+    state = state * 1664525 + 1013904223;
+    tokens.push_back(i % 5 == 0 ? 65535 : static_cast<std::uint16_t>((state >> 16) % 3000));
+  }
+  const OnDevice<std::uint16_t> there(*runtime, tokens);
+  const OnDevice<TokenRow> order(*runtime, std::vector<TokenRow>(kRows));
+  const OnDevice<std::byte> scratch(*runtime, std::vector<std::byte>(token_sort_bytes(kRows)));
+  order_tokens(*runtime, {there.data(), kRows, kContext}, order.data(), scratch.data(), stream);
+  runtime->synchronize_stream(stream);
+  std::vector<unsigned> wanted(kRows);
+  std::iota(wanted.begin(), wanted.end(), 0U);
+  const auto token = [&](unsigned row) { return tokens[row + row / kContext]; };
+  std::ranges::stable_sort(wanted, {}, token);
+  const std::vector<TokenRow> sorted = order.values();
+  for (std::size_t i = 0; i < kRows; ++i) {
+    ASSERT_EQ(sorted[i].row, wanted[i]) << i;
+    ASSERT_EQ(sorted[i].token, token(wanted[i]));
   }
 }
 

@@ -165,6 +165,23 @@ TEST_F(EmulatedProgram, AScreenMeasuresEachGpu) {
                {"PCIe gen 5 x8 of x16, other GPUs: 3 by NV18"});
 }
 
+// In the GPUs' memory, between nodes and within one.
+TEST_F(EmulatedProgram, AScreenConnectsItsPairsByNccl) {
+  const std::string run =
+      "screen --device emulated --gpus 2 --backend nccl --oversubscribe --rounds 2 --out ";
+  succeed(run + "within");
+  const Json within = Json::parse(file_text(folder() / "within" / "screen.json"));
+  EXPECT_EQ(within["nodes"][0]["measured"][0]["measured"], "sums of 4 MB within the node");
+  EXPECT_EQ(within["nodes"][0]["measured"][1]["rates"].size(), 2U);
+  setenv("PACELINE_TEST_RANKS_PER_NODE", "1", 1);
+  succeed(run + "pairs");
+  unsetenv("PACELINE_TEST_RANKS_PER_NODE");
+  const Json pairs = Json::parse(file_text(folder() / "pairs" / "screen.json"));
+  ASSERT_EQ(pairs["links"].size(), 1U);
+  EXPECT_EQ(pairs["links"][0]["measured"][0]["measured"], "sums of 4 MB");
+  EXPECT_TRUE(contains(pairs["transport"].get<std::string>(), "NCCL"));
+}
+
 TEST_F(EmulatedProgram, AScreenRefusesGpusThatOthersUse) {
   const std::string run =
       "screen --device emulated --gpus 2 --backend ring --oversubscribe --rounds 1 ";
@@ -196,8 +213,16 @@ TEST_F(EmulatedProgram, RanksOfNcclShareAGpuFromTheVersionThatCan) {
   setenv("FAKE_NCCL_VERSION", "23002", 1);
   is_refused("nccl", {"ranks 0 and 2 have the same GPU 0000:00:00.0",
                       "ranks share a card from NCCL 2.30.3 on, and this is NCCL 2.30.2"});
+  // To NCCL of any version they are two nodes.
+  unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  setenv("PACELINE_NCCL_RANKS_AS_NODES", "1", 1);
+  succeed(run + "nccl --record nodes.json");
+  EXPECT_EQ(checksum("nodes.json"), checksum("three.json"));
+  expect_parts(record("nodes.json")["provenance"]["backend_used"].get<std::string>(),
+               {"3 GPUs of 3 nodes"});
+  is_refused("mirrored/nccl", {"3 GPUs", "2 are visible"});
   for (const char* name :
-       {"PACELINE_EMULATED_GPUS", "NCCL_MULTI_RANK_GPU_ENABLE", "FAKE_NCCL_VERSION"}) {
+       {"PACELINE_EMULATED_GPUS", "PACELINE_NCCL_RANKS_AS_NODES", "FAKE_NCCL_VERSION"}) {
     unsetenv(name);
   }
 }

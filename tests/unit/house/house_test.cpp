@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "results/parameters.h"
 #include "tests/unit/house/sources.h"
@@ -473,6 +474,18 @@ TEST(House, EveryVariableIsOnItsPage) {
   EXPECT_EQ(find(paceline::read_text(root / "docs/configuration.md"),
                  std::regex("\\b((?:PACELINE|XDG)_[A-Z_]+)")),
             read);
+}
+
+// Choices that were kept against another version of these kernels would stay for ever.
+TEST(House, FasterKernelsThatCompeteGetAnotherNumber) {
+  const fs::path kernels = fs::path(PACELINE_SOURCE_DIR) / "engine/device/cuda/kernels";
+  std::string text;
+  for (const char* name : {"attention.h", "channel_sums.h"}) {
+    text += paceline::read_text(kernels / name);
+  }
+  EXPECT_EQ(paceline::hash_hex(text), "aea90ba144c95171")
+      << "if their speed changed, raise kOwnKernels (engine/device/cuda/products.h); then this "
+         "hash";
 }
 
 // Clang 14 does not read those of libstdc++ 12, and Debian 12 has both.

@@ -112,6 +112,8 @@ TEST(Gpus, SharingByNcclIsEnabledByItsVariable) {
   EXPECT_TRUE(is_nccl_sharing_enabled({{"NCCL_MULTI_RANK_GPU_ENABLE", "1"}}));
   EXPECT_FALSE(is_nccl_sharing_enabled({{"NCCL_MULTI_RANK_GPU_ENABLE", "0"}}));
   EXPECT_FALSE(is_nccl_sharing_enabled({}));
+  EXPECT_TRUE(are_nccl_ranks_nodes({{"PACELINE_NCCL_RANKS_AS_NODES", "1"}}));
+  EXPECT_FALSE(are_nccl_ranks_nodes({}));
 }
 
 TEST(Gpus, PciIdsHaveOneForm) {

@@ -75,9 +75,23 @@ class NcclCommunicator final : public Communicator, private Supervision {
   std::unique_ptr<Communicator> control_;
 };
 
+// To NCCL with NCCL_HOSTID, and here, ranks of one card are nodes of their own.
+bool is_node_of_its_own(const Membership& membership) {
+  return membership.replicas_here == 1 && are_nccl_ranks_nodes(environment_of_process());
+}
+
 std::vector<GpuCard> gather_cards(const Membership& membership, Communicator* between) {
+  std::string node = host_name();
+  const bool is_own = is_node_of_its_own(membership);
+  if (is_own) {
+    node = fmt::format("{}-{}", membership.process.rank, node);
+    setenv("NCCL_HOSTID", node.c_str(), 1);
+  }
   std::vector<GpuCard> mine;
-  for (const Gpu& gpu : membership.gpus->gpus) mine.push_back(describe_card(gpu, host_name()));
+  for (const Gpu& gpu : membership.gpus->gpus) {
+    mine.push_back(describe_card(gpu, node));
+    if (is_own) mine.back().uuid = {};
+  }
   if (between == nullptr) return mine;
   std::vector<GpuCard> all(mine.size() * static_cast<std::size_t>(between->size()));
   between->all_gather(mine.data(), mine.size() * sizeof(GpuCard), all.data());
@@ -147,8 +161,9 @@ class NcclBackend final : public Backend {
   std::vector<std::unique_ptr<Communicator>> connect(const Membership& membership) override {
     library_ = nccl::open_library();
     const ProcessRank& process = membership.process;
-    quirks_ = nccl::find_quirks(library_->version, {membership.replicas_here > 1,
-                                                    process.local_size < process.size, false});
+    const bool has_nodes = process.local_size < process.size || is_node_of_its_own(membership);
+    quirks_ =
+        nccl::find_quirks(library_->version, {membership.replicas_here > 1, has_nodes, false});
     const auto tasks = connect_tasks(membership);
     const std::vector<GpuCard> cards = gather_cards(membership, tasks.get());
     check_cards(cards, *library_, membership.replicas_here == 1);
@@ -177,6 +192,27 @@ class NcclBackend final : public Backend {
           nccl_group, static_cast<int>(communicators.size()), std::move(replica)));
     }
     return communicators;
+  }
+
+  // Of tasks with one replica each.
+  std::unique_ptr<Communicator> connect_group(const Membership& membership, const RankGroup& group,
+                                              std::string_view name) override {
+    if (group.rank < 0) return nullptr;
+    const auto tasks = std::make_shared<SocketCommunicator>(
+        connect_mesh(*membership.store, group, membership.deadlines,
+                     fmt::format("{}/{}", name, group.names.front())),
+        group, membership.deadlines);
+    Membership members = membership;
+    members.process.rank = group.rank;
+    members.process.size = group.size();
+    members.replicas_here = 1;
+    members.control = nullptr;  // which counts the ranks of the world
+    const auto nccl_group = std::make_shared<NcclGroup>(NcclGroup::Setup{
+        library_, members, share_id(members, tasks.get()), asked_to_block(),
+        [tasks] { tasks->check_connections(); },
+        [log = log_] { return log ? log->warnings() : ""; }, quirks_, group.names});
+    return std::make_unique<NcclCommunicator>(nccl_group, 0,
+                                              std::move(connect_around(tasks, members).front()));
   }
 
   std::string library() const override { return library_ ? library_->version_text() : ""; }

@@ -70,7 +70,10 @@ NcclGroup::NcclGroup(Setup setup)
       size_(membership_.process.size * membership_.replicas_here) {
   for (int i = 0; i < membership_.replicas_here; ++i) {
     members_.push_back(std::make_unique<Member>());
-    members_.back()->rank = membership_.process.rank * membership_.replicas_here + i;
+    const int rank = membership_.process.rank * membership_.replicas_here + i;
+    members_.back()->rank = rank;
+    members_.back()->name =
+        setup.names.empty() ? rank : setup.names[static_cast<std::size_t>(rank)];
   }
   try {
     // Joining is watched by await_join(); a library that blocks in spite of that, by the stall
@@ -126,7 +129,7 @@ void NcclGroup::await_join(const std::function<void()>& check_others) {
                                 membership_.deadlines.limit_seconds(),
                                 one_line(library_->last_error(member->comm))),
                     "", kNetworkCure)
-            .on_rank(member->rank);
+            .on_rank(member->name);
       }
       std::this_thread::sleep_for(kPause);
     }
@@ -143,7 +146,7 @@ void NcclGroup::settle(Member& member, ncclResult_t result, std::string_view lab
                 fmt::format("a call of NCCL did not return within {:g} s",
                             membership_.deadlines.limit_seconds()),
                 std::string(label), "see the other ranks' errors, or NCCL_DEBUG=INFO")
-              .on_rank(member.rank));
+              .on_rank(member.name));
       throw_why();
     }
     if (waited > kSpinSeconds) std::this_thread::sleep_for(kPause);
@@ -165,7 +168,7 @@ Memory NcclGroup::allocate(int replica, std::size_t bytes) {
                                   format_bytes(static_cast<double>(bytes)),
                                   one_line(library_->last_error(member.comm))),
                       "", "lower the batch of a replica")
-        .on_rank(member.rank);
+        .on_rank(member.name);
   }
   void* handle = nullptr;
   ncclResult_t result = ncclSuccess;
@@ -322,7 +325,7 @@ void NcclGroup::look_for_stalls() {
                         deadlines.limit_seconds()),
             label,
             late.empty() ? "see NCCL_DEBUG=INFO, or try --no-step-graph" : "see what it was doing")
-            .on_rank(member->rank));
+            .on_rank(member->name));
   }
 }
 
@@ -418,7 +421,7 @@ Error NcclGroup::make_error(const Member& member, ncclResult_t result,
   if (!warnings.empty()) what += fmt::format("; it warned: {}", warnings);
   return Error(others ? ErrorKind::peer_lost : ErrorKind::internal, what, std::string(label),
                others ? "see the other ranks' errors, or NCCL_DEBUG=INFO" : "see NCCL_DEBUG=INFO")
-      .on_rank(member.rank);
+      .on_rank(member.name);
 }
 
 }  // namespace paceline::nccl

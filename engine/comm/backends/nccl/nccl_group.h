@@ -37,6 +37,7 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
     // What NCCL warned of lately, for errors. May be empty.
     std::function<std::string()> warnings = {};
     Quirks quirks = {};
+    std::vector<int> names = {};  // of the ranks, in errors; empty: as they are
   };
   // Joins. Collective over all tasks. Throws stall past the deadline, with a cure.
   explicit NcclGroup(Setup setup);
@@ -63,7 +64,8 @@ class NcclGroup : public std::enable_shared_from_this<NcclGroup> {
 
  private:
   struct Member {
-    int rank = 0;               // in the world
+    int rank = 0;               // among those that sum
+    int name = 0;               // in the world
     ncclComm_t comm = nullptr;  // null once aborted
     std::mutex mutex;           // protects comm and all calls on it except its abort
     std::mutex aborting;        // held during the abort; lock it before `mutex`

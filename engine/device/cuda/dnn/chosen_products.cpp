@@ -145,7 +145,7 @@ class LibraryProducts : public ChosenProducts {
       ours.build = build_apart;
       return found;
     };
-    const Chosen& chosen = decide(to_text(request), list_sizes(request),
+    const Chosen& chosen = decide(with_own_kernels(to_text(request)), list_sizes(request),
                                   find_agreement(request.shape.math, count_terms(request)), offer,
                                   [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
                                     const bool is_own = recipe.library == Recipe::Library::own;
@@ -191,7 +191,7 @@ class LibraryProducts : public ChosenProducts {
                                            AttentionWork own) override {
     const EngineRules rules{request.math, options_.deterministic, true};
     const Chosen& chosen = decide(
-        to_text(request), list_sizes(request),
+        with_own_kernels(to_text(request)), list_sizes(request),
         find_agreement(request.math, static_cast<std::size_t>(request.places)),
         [&] { return attention_offer(session_, request, rules, own); },
         [&](const Recipe& recipe) {

@@ -10,7 +10,7 @@ using ParameterGradients = ChannelSums<LayerNormParameters<T>>;
 void add_tokens(KernelTable& table) {
   add_for_tokens<Embed, PositionGradient, TokenGradient, LayerNorm, LayerNormGradient,
                  ParameterGradients, Gelu, BiasGelu, TokenLoss>(table);
-  table.add<TokenOrder, SoftmaxLoss, SoftmaxLossGradient>();
+  table.add<TokenOrder, TokenCounts, TokenPlaces, TokenSort, SoftmaxLoss, SoftmaxLossGradient>();
 }
 
 }  // namespace paceline::cuda

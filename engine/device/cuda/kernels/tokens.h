@@ -61,7 +61,7 @@ struct TokenRow {
 };
 
 // All rows in the order of their tokens, rows of one token in order. Each thread has a row, and
-// counts the rows before it in that order.
+// counts the rows before it in that order: work grows with their square.
 struct TokenOrder {
   static constexpr unsigned kThreads = 256;
 
@@ -93,6 +93,88 @@ struct TokenOrder {
 
  private:
   static constexpr unsigned kNoToken = 0xFFFFFFFF;  // above all tokens
+};
+
+// The same order for many rows, in work that grows with them: sorted by the low 8 bits of the
+// token, then by the high ones, each time by TokenCounts, TokenPlaces and TokenSort. A block has a
+// tile.
+struct TokenDigits {
+  static constexpr unsigned kThreads = 256, kTile = 8 * kThreads;
+
+  TokenRows batch;
+  const TokenRow* sorted;  // by the bits before; null: rows as they are
+  unsigned shift;
+
+  PACELINE_KERNEL TokenRow at(std::size_t row) const {
+    return sorted != nullptr ? sorted[row] : TokenRow{batch.at(row), static_cast<unsigned>(row)};
+  }
+  // Of the tile's rows, in shared memory.
+  template <typename Context>
+  PACELINE_KERNEL const unsigned* load(Context& c) const {
+    unsigned* digits = c.template shared<unsigned>();
+    for (unsigned i = c.thread(); i < kTile; i += kThreads) {
+      const std::size_t row = c.block() * std::size_t{kTile} + i;
+      digits[i] = row < batch.rows ? at(row).token >> shift & (kThreads - 1) : kThreads;
+    }
+    c.sync();
+    return digits;
+  }
+  static constexpr std::size_t shared_bytes() { return kTile * sizeof(unsigned); }
+};
+
+// Of each tile, how many rows have each digit.
+struct TokenCounts {
+  TokenDigits from;
+  unsigned* counts;  // [tile][digit]
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const unsigned* digits = from.load(c);
+    unsigned count = 0;
+    for (unsigned i = 0; i < TokenDigits::kTile; ++i) count += digits[i] == c.thread();
+    counts[c.block() * TokenDigits::kThreads + c.thread()] = count;
+  }
+};
+
+// One block: counts become the place of a tile's first row of each digit.
+struct TokenPlaces {
+  unsigned* counts;
+  unsigned tiles;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    unsigned* totals = c.template shared<unsigned>();
+    unsigned* const mine = counts + c.thread();
+    unsigned total = 0, place = 0;
+    for (unsigned tile = 0; tile < tiles; ++tile) total += mine[tile * TokenDigits::kThreads];
+    totals[c.thread()] = total;
+    c.sync();
+    for (unsigned digit = 0; digit < c.thread(); ++digit) place += totals[digit];
+    for (unsigned tile = 0; tile < tiles; ++tile) {
+      const unsigned count = mine[tile * TokenDigits::kThreads];
+      mine[tile * TokenDigits::kThreads] = place;
+      place += count;
+    }
+  }
+};
+
+struct TokenSort {
+  TokenDigits from;
+  const unsigned* places;
+  TokenRow* to;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const unsigned* digits = from.load(c);
+    for (unsigned i = c.thread(); i < TokenDigits::kTile; i += TokenDigits::kThreads) {
+      const std::size_t row = c.block() * std::size_t{TokenDigits::kTile} + i;
+      if (row >= from.batch.rows) return;
+      const unsigned own = digits[i];
+      unsigned place = places[c.block() * TokenDigits::kThreads + own];
+      for (unsigned k = 0; k < i; ++k) place += digits[k] == own;
+      to[place] = from.at(row);
+    }
+  }
 };
 
 // Adds to the gradient of the tokens. The block of a token's first place in the order adds all of
