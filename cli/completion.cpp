@@ -62,7 +62,9 @@ std::vector<std::string> names_of_kind(const std::string& kind) {
   if (kind == "QUANTITY") {
     for (const QuantityInfo& info : quantities()) keys.emplace_back(info.key);
   } else if (kind == "metric") {
-    for (const HistoryMetricInfo& info : history_metrics()) keys.emplace_back(info.key);
+    for (const HistoryMetricInfo& info : history_metrics()) {
+      if (info.metric != HistoryMetric::slowness) keys.emplace_back(info.key);
+    }
   } else if (kind == "least") {
     for (const CostMetric& metric : expenses()) keys.emplace_back(metric.name);
   }

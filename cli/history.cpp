@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "analysis/screen/screen.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -19,6 +20,7 @@ constexpr char kHistoryFooter[] = R"(Examples:
   paceline history monday/quick tuesday/quick wednesday/quick ...
   paceline history nightly/quick --metric serial-fraction --point gpus=16
   paceline history results/reference/csc-gpt-neo
+  paceline history screens                        # which part of a machine is slow since when
   paceline history nightly/quick --since 2026-01-01 --out history     # page and pictures
   paceline history nightly/quick --json
   paceline history nightly/quick --fail-on-shift --since 2026-01-01   # in CI
@@ -49,11 +51,25 @@ HistoryOptions make_options(const HistoryArguments& arguments) {
   return options;
 }
 
+std::vector<HistoryStudy> load_history(const std::vector<std::string>& places,
+                                       const HistoryOptions& options) {
+  const std::vector<std::filesystem::path> files = find_screens(places);
+  if (files.empty()) return make_history(load_stores({places.begin(), places.end()}), options);
+  if (!options.metrics.empty() || !options.points.empty()) {
+    throw usage_error("screens have no points or metrics to choose",
+                      options.metrics.empty() ? "--point" : "--metric",
+                      "leave it out; --since chooses screens");
+  }
+  std::vector<MachineScreen> screens;
+  screens.reserve(files.size());
+  for (const std::filesystem::path& file : files) screens.push_back(read_screen(file));
+  return screen_history(screens, options.since);
+}
+
 int history(const HistoryArguments& arguments) {
   output_options(arguments.output);  // refuses them before anything is read
   const HistoryOptions options = make_options(arguments);
-  StoreContent content = load_stores({arguments.studies.begin(), arguments.studies.end()});
-  const History found = find_history(make_history(std::move(content), options));
+  const History found = find_history(load_history(arguments.studies, options));
   const bool fails = arguments.fail_on_shift && found.has_worse();
   try {
     print_documents({history_document(found)}, arguments.output);

@@ -31,8 +31,11 @@ void add_screen_report(CLI::App& app, Action& action) {
   verb->add_option("folder", a->folder, "its folder")->required();
   verb->add_flag("--fail", a->fail, "exit with 1 if something is slow");
   add_format_options(*verb, a->output);
+  add_folder_options(*verb, a->output, "screen-report");
   verb->footer(
-      "Examples:\n  paceline screen report screen\n  paceline screen report screen --json");
+      "Examples:\n  paceline screen report screen\n"
+      "  paceline screen report screen --out page          # with a map of pairs\n"
+      "  paceline screen report screen --json");
   verb->callback([a, &action] {
     action = [a] {
       output_options(a->output);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
 
 #include "analysis/gate/report_sides.h"
 #include "analysis/plots/script.h"
@@ -230,6 +231,22 @@ void print_study_report(const std::filesystem::path& study, bool verbose) {
   options.style.details = verbose;
   OutputStream output;
   write_report({study}, options, output);
+}
+
+bool confirm_cost() {
+  if (!can_ask()) {
+    throw usage_error("there is no terminal to confirm the cost on", "", "add --yes");
+  }
+  print("submit? [y/N] ");
+  flush_output();
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+void print_now(const std::string& text) {
+  print("{}", text);
+  flush_output();
 }
 
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments) {

@@ -83,6 +83,10 @@ OutputOptions output_options(const DocumentArguments& arguments);
 // Prints a study's table, and writes its report into the folder of that name in the study.
 void print_study_report(const std::filesystem::path& study, bool verbose);
 
+// Whether somebody at a terminal says yes to the cost that was printed. Throws usage without one.
+bool confirm_cost();
+void print_now(const std::string& text);
+
 // Prints documents, and writes their files.
 void print_documents(const std::vector<Document>& documents, const DocumentArguments& arguments);
 // Judged; the exit code. `fail`: 1 if something is slow.

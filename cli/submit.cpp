@@ -2,7 +2,6 @@
 #include "run/submit.h"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "cli/study_options.h"
@@ -35,28 +34,13 @@ std::vector<std::string> backends_of_ranks() {
   return names;
 }
 
-bool confirm() {
-  if (!can_ask()) {
-    throw usage_error("there is no terminal to confirm the cost on", "", "add --yes");
-  }
-  print("submit? [y/N] ");
-  flush_output();
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
-}
-
 int submit(const SubmitOptions& options, bool yes) {
   StudySubmitter submitter(options);
   if (options.dry_run) {
     print("{}", submitter.dry_run());
     return 0;
   }
-  const auto print_now = [](const std::string& text) {
-    print("{}", text);
-    flush_output();
-  };
-  return submitter.submit(print_now, [yes] { return yes || confirm(); }) ? 0 : 1;
+  return submitter.submit(print_now, [yes] { return yes || confirm_cost(); }) ? 0 : 1;
 }
 
 }  // namespace
@@ -77,6 +61,8 @@ void add_submit(CLI::App& app, Action& action) {
           "--fallback", options->fallback,
           "backend to try in the same job if the run's own cannot connect; the record says so")
       ->check(CLI::IsMember(backends_of_ranks()));
+  verb->add_flag("--screen", options->screen,
+                 "each job first looks which of its devices, nodes and links are slow");
   verb->add_flag("--dry-run", options->dry_run,
                  "print job arrays and cost, write the scripts, submit nothing");
   add_value(*verb, "--scripts FOLDER", options->scripts,

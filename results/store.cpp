@@ -369,6 +369,7 @@ const std::vector<FieldFilter> kOutcome = {
       {"commit"},
       {"dirty"},
       {"allocation"},
+      {"screened"},
       {"cpu_model"},
       {"machine"},
       {"data_hash"},

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "analysis/screen/screen.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
@@ -35,6 +36,7 @@ Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
         static_cast<double>(outcome.steps);
   }
   if (environment_of_process().count("PACELINE_FELL_BACK") > 0) made.fell_back = true;
+  made.screened = find_screened();
   if (facts.other_jobs >= 0) {
     if (!made.allocation) made.allocation.emplace();
     made.allocation->other_jobs = facts.other_jobs;
@@ -209,6 +211,18 @@ Provenance build_facts(const std::vector<std::string>& command) {
   facts.command = join(words, " ");
   facts.allocation = find_allocation(environment_of_process());
   return facts;
+}
+
+std::optional<ScreenedFacts> find_screened() {
+  const std::string folder = environment_value(environment_of_process(), "PACELINE_SCREEN");
+  if (folder.empty()) return std::nullopt;
+  try {
+    const MachineScreen screen = read_screen(folder);
+    return screened_facts(screen, judge_screen(screen));
+  } catch (const Error& error) {
+    log::warning("the record has no screen: {}", error.what());
+    return std::nullopt;
+  }
 }
 
 std::filesystem::path failed_record_name(const std::filesystem::path& record) {

@@ -51,6 +51,10 @@ LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads);
 // Version, commit, compiler and command; Slurm's allocation, and the loaded modules.
 Provenance build_facts(const std::vector<std::string>& command);
 
+// Of the screen that the job made before the run, by PACELINE_SCREEN. Empty: none, or one that
+// cannot be read, which is a warning.
+std::optional<ScreenedFacts> find_screened();
+
 // Finds, stages, reads and limits the samples of a run, and collects facts for the record.
 
 // Throws as the readers do, naming the file. Fills in the facts about data and input.

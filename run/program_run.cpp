@@ -440,6 +440,7 @@ class ProgramRun {
     record.layout = layout_facts(request_.layout);
     record.provenance = build_facts({});
     record.provenance.command = command_text();
+    record.provenance.screened = find_screened();
     record.provenance.started_at = started_at_;
     record.provenance.cpu_model = cpu_model_;
     record.provenance.machine = machine_;

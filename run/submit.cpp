@@ -60,6 +60,7 @@ StudySubmitter::StudySubmitter(SubmitOptions options)
   setup_.session = options_.dry_run ? kDryRunSession : new_session_id();
   setup_.program = this_program();
   setup_.fallback = options_.fallback;
+  setup_.screen = options_.screen;
   setup_.device = Settings(plan_.expansion.points.front().parameters).text("device");
   for (const PlannedPoint& point : plan_.expansion.points) {
     const fs::path weights = point.parameters.text("weights").value_or("");
@@ -142,11 +143,7 @@ bool StudySubmitter::submit(const Print& print, const std::function<bool()>& con
 }
 
 bool StudySubmitter::send(const Print& print, const std::function<bool()>& confirm) {
-  const std::vector<std::string> placeholders = list_placeholders(site_);
-  if (!placeholders.empty()) {
-    throw usage_error(join(placeholders, ", "), site_.where,
-                      "replace each with your centre's value");
-  }
+  refuse_placeholders(site_);
   bool is_first = true;
   std::size_t left = kAllPoints;
   while (true) {

@@ -18,6 +18,7 @@ struct SubmitOptions : StudyOptions {
   std::string scripts;        // the folder of a dry run; empty: one in TMPDIR
   bool dry_run = false, smoke = false, no_container = false, no_collect = false;
   bool data_elsewhere = false;  // only the jobs see the data set
+  bool screen = false;          // of each job, before its run
   bool wait = false;
   int every = 60;  // seconds until a waiting submission looks at the queue again
 };

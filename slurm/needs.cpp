@@ -34,6 +34,12 @@ class Mean {
 
 }  // namespace
 
+void Need::add_minutes(int more, const Site& site) {
+  minutes += more;
+  is_cut = site.most_minutes > 0 && minutes > site.most_minutes;
+  if (is_cut) minutes = site.most_minutes;
+}
+
 const char* limit_key(const Site& site, const Need& need) {
   if (site.most_minutes > 0 && need.minutes >= site.most_minutes) return kMostMinutesKey;
   return need.time_is_known ? "time.margin" : "time.minutes";
@@ -130,8 +136,7 @@ Need Needs::of(std::size_t point) const {
   if (const auto found = timed_out_.find(point); found != timed_out_.end()) {
     need.minutes = std::max(need.minutes, 2 * found->second);
   }
-  need.is_cut = site_.most_minutes > 0 && need.minutes > site_.most_minutes;
-  if (need.is_cut) need.minutes = site_.most_minutes;
+  need.add_minutes(0, site_);
   expect(need, point);
   if (site_.memory_form == MemoryForm::none) return need;
   const double cache =

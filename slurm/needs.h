@@ -25,6 +25,8 @@ struct Need {
   bool is_cut = false;          // by the site's limit
   double expected_seconds = 0;  // expected duration; the limit if unknown
   Expectation expected_by = Expectation::none;
+
+  void add_minutes(int more, const Site& site);  // at most the site's limit
 };
 
 // The key of a site profile that raises the time limit.

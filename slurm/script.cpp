@@ -177,6 +177,66 @@ std::string format_reference(const Site& site, const ScriptSetup& setup) {
          " ||\n  echo \"paceline: note: the reference run failed\" >&2\nrm -rf \"$status\"\n";
 }
 
+// Ranks meet at a store on the first node of the job: so each hears at once of another's end.
+std::string store_address(const JobShape& shape) {
+  return shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1";
+}
+
+// A rank of Paceline for each task of a shape.
+std::string format_ranks(const Site& site, const JobShape& shape, const ScriptSetup& setup,
+                         const std::string& more = "") {
+  const std::string program =
+      site.container.on      ? format_container(site, setup, shape.gpus > 0) + program_within(site)
+      : site.program.empty() ? shell_quote(setup.program.string())
+                             : script_word(site.program);
+  return format_launch(site, shape) + more + " " + program;
+}
+
+std::string screen_options(const JobShape& shape, const ScriptSetup& setup) {
+  return fmt::format("--gpus={} --nodes={} --cpus-per-task={} --device={} {}", shape.ntasks,
+                     shape.nodes, shape.cpus_per_task, shape.gpus > 0 ? "cuda" : "cpu",
+                     shell_quote(setup.screen_words));
+}
+
+// A process for each GPU, or for each task.
+JobShape shape_of_screen(JobShape shape) {
+  if (shape.gpus == 0 || shape.gpus == shape.ntasks) return shape;
+  shape.cpus_per_task = std::max(1, shape.cpus() / shape.gpus);
+  shape.ntasks = shape.gpus;
+  return shape;
+}
+
+std::string format_screen(const Site& site, const JobShape& of_runs, const ScriptSetup& setup) {
+  if (!setup.screen) return "";
+  const JobShape shape = shape_of_screen(of_runs);
+  // What the job asked for a task is not what one of these gets.
+  const bool has_other_tasks = !(shape == of_runs) && site.gpu_form == GpuForm::gpus_per_task &&
+                               site.launcher == JobLauncher::srun;
+  return fmt::format(
+      "# What of this job is slow, before the run, whose record says it.\n"
+      "screen=${{log%.log}}.screen${{SLURM_RESTART_COUNT:-}}\n"
+      "if timeout -k 10 {} {} screen {} --out \"$screen\"; then\n"
+      "  export PACELINE_SCREEN=$screen\n"
+      "else\n"
+      "  echo \"paceline: note: the screen failed\" >&2\n"
+      "fi",
+      60 * kScreenMinutes,
+      format_ranks(site, shape, setup, has_other_tasks ? " --gpus-per-task=1" : ""),
+      screen_options(shape, setup));
+}
+
+// Of a job that is no array.
+std::string plain_script(const std::string& what, const std::vector<std::string>& directives,
+                         const Site& site, const std::string& command) {
+  std::vector<std::string> parts = {"#!/bin/bash\n" + what, join(directives, "\n"),
+                                    "refuse() {\n  echo \"paceline: $1\" >&2\n  exit \"$2\"\n}"};
+  for (const std::string& part :
+       {format_modules(site), format_environment(site), join(site.setup, "\n"), command}) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return join(parts, "\n") + "\n";
+}
+
 // A program of the user's own is started once, on the first node, and starts what else it needs:
 // its record and what it prints are of one place.
 std::string format_start(const Site& site, const JobArray& array, const ScriptSetup& setup) {
@@ -258,61 +318,6 @@ std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup
       array.name);
 }
 
-// A name that Slurm takes for a pattern.
-std::string log_pattern(const JobArray& array, const ScriptSetup& setup, const char* ending) {
-  if (setup.by_hand.empty()) return file_of_array(setup.session, array.name, ending).string();
-  const std::string folder = setup.by_hand.string();
-  if (folder.find_first_of("%\\\"'\n") != std::string::npos) {
-    throw usage_error("Slurm cannot take the name of this folder for its logs", folder,
-                      "name another: --scripts FOLDER");
-  }
-  const std::string name = folder + "/" + array.name + ending;
-  return name.find(' ') == std::string::npos ? name : '"' + name + '"';
-}
-
-constexpr int kCollectMinutes = 10;
-
-class Directives {
- public:
-  void add(const std::string& option, const std::string& value) {
-    if (!value.empty()) line("--" + option + "=" + value);
-  }
-  void line(const std::string& option) { lines_.push_back("#SBATCH " + option); }
-  void verbatim(const std::vector<std::string>& lines) {
-    lines_.insert(lines_.end(), lines.begin(), lines.end());
-  }
-  std::vector<std::string> take() { return std::move(lines_); }
-
- private:
-  std::vector<std::string> lines_;
-};
-
-void add_who(Directives& directives, const Site& site) {
-  directives.add("account", site.account);
-  directives.add("partition", site.partition);
-  directives.add("qos", site.qos);
-}
-
-std::string with_type(const Site& site, int count) {
-  return site.gpu_type.empty() ? std::to_string(count) : fmt::format("{}:{}", site.gpu_type, count);
-}
-
-[[noreturn]] void refuse(const Site& site, const std::string& what, const std::string& fix) {
-  throw usage_error(what, site.where, fix);
-}
-
-std::string memory_text(std::int64_t mb) {
-  return mb % 1024 == 0 ? fmt::format("{}G", mb / 1024) : fmt::format("{}M", mb);
-}
-
-int even_share(const Site& site, const JobShape& shape, int parts, const char* of_what) {
-  if (parts > 0 && shape.gpus % parts == 0) return shape.gpus / parts;
-  refuse(site,
-         fmt::format("{} cannot be requested as equal GPUs per {} with form {}", shape.text(),
-                     of_what, to_string(site.gpu_form)),
-         "use form gres or gpus");
-}
-
 }  // namespace
 
 std::string script_word(const std::string& text) {
@@ -360,12 +365,13 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
                             {"modules", format_modules(site)},
                             {"environment", format_environment(site)},
                             {"setup", join(site.setup, "\n")},
-                            {"store", array.shape.nodes > 1 ? "$SLURMD_NODENAME" : "127.0.0.1"},
+                            {"store", store_address(array.shape)},
                             {"program", format_program(site, setup, array.shape)},
                             {"launch", format_launch(site, array.shape)},
                             {"start", format_start(site, array, setup)},
                             {"services", format_services(setup)},
                             {"reference", format_reference(site, setup)},
+                            {"screen", format_screen(site, array.shape, setup)},
                             {"fallback", format_fallback(setup)},
                             {"own_signal", format_own_signal(site)},
                             {"requeue", format_requeue(site)},
@@ -376,114 +382,25 @@ std::string script_text(const Site& site, const JobArray& array, const ScriptSet
 
 std::string collect_script_text(const Site& site, const ScriptSetup& setup) {
   check_folder(setup.folder);
-  std::vector<std::string> parts = {"#!/bin/bash\n# Collects study " + setup.study +
-                                    " once its arrays have ended."};
-  parts.push_back(join(collect_directives(site, setup), "\n"));
-  for (const std::string& part :
-       {format_modules(site), format_environment(site), join(site.setup, "\n")}) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  parts.push_back(fmt::format("paceline=({})\n\"${{paceline[@]}}\" collect {}",
-                              format_program(site, setup, {}), shell_quote(setup.folder.string())));
-  return "" + join(parts, "\n") + "\n";
+  return plain_script(
+      "# Collects study " + setup.study + " once its arrays have ended.",
+      collect_directives(site, setup), site,
+      fmt::format("paceline=({})\n\"${{paceline[@]}}\" collect {}", format_program(site, setup, {}),
+                  shell_quote(setup.folder.string())));
 }
 
-std::vector<std::string> gpu_options(const Site& site, const JobShape& shape) {
-  if (shape.gpus == 0) return {};
-  switch (site.gpu_form) {
-    case GpuForm::gres:
-      return {"--gres=gpu:" + with_type(site, even_share(site, shape, shape.nodes, "node"))};
-    case GpuForm::gpus:
-      return {"--gpus=" + with_type(site, shape.gpus)};
-    case GpuForm::gpus_per_task:
-      return {"--gpus-per-task=" + with_type(site, even_share(site, shape, shape.ntasks, "task"))};
-    case GpuForm::gpus_per_node:
-      return {"--gpus-per-node=" + with_type(site, even_share(site, shape, shape.nodes, "node")),
-              "--gpu-bind=none"};
-    case GpuForm::none:
-      break;
-  }
-  refuse(site,
-         fmt::format("{} needs GPUs, but the site profile has no form for them", shape.text()),
-         "add \"gpus\": {\"form\": \"gres\"}, or run on the cpu device (--set device=cpu)");
-}
-
-std::vector<std::string> memory_options(const Site& site, const JobShape& shape,
-                                        std::int64_t memory_mb) {
-  if (memory_mb <= 0) return {};
-  const auto share = [&](std::int64_t parts) { return (memory_mb + parts - 1) / parts; };
-  const std::int64_t cpus_of_node = std::int64_t{shape.tasks_per_node()} * shape.cpus_per_task;
-  switch (site.memory_form) {
-    case MemoryForm::none:
-      return {};
-    case MemoryForm::mem_per_cpu:
-      return {"--mem-per-cpu=" +
-              memory_text(std::max(share(cpus_of_node), std::int64_t{site.gb_per_cpu} * 1024))};
-    case MemoryForm::mem_per_gpu:
-      if (shape.gpus_per_node() > 0) {
-        return {"--mem-per-gpu=" + memory_text(share(shape.gpus_per_node()))};
-      }
-      return {"--mem=" + memory_text(memory_mb)};  // a run without GPUs
-    case MemoryForm::mem:
-      return {"--mem=" + memory_text(memory_mb)};
-  }
-  return {};
-}
-
-std::string time_text(int minutes) {
-  const int days = minutes / (24 * 60), hours = minutes / 60 % 24;
-  if (days > 0) return fmt::format("{}-{:02}:{:02}:00", days, hours, minutes % 60);
-  return fmt::format("{}:{:02}:00", hours, minutes % 60);
-}
-
-std::vector<std::string> array_directives(const Site& site, const JobArray& array,
-                                          const ScriptSetup& setup) {
-  const JobShape& shape = array.shape;
-  Directives directives;
-  directives.add("job-name", job_name(array.name, setup));
-  directives.add("array", fmt::format("0-{}{}", array.runs.size() - 1,
-                                      site.throttle > 0 ? fmt::format("%{}", site.throttle) : ""));
-  directives.add("output", log_pattern(array, setup, ".%A_%a.log"));
-  if (site.error_file) directives.add("error", log_pattern(array, setup, ".%A_%a.err"));
-  directives.line("--open-mode=append");
-  add_who(directives, site);
-  directives.add("constraint", site.constraint);
-  directives.add("nodes", std::to_string(shape.nodes));
-  directives.add("ntasks", std::to_string(shape.ntasks));
-  if (site.ntasks_per_node) {
-    directives.add("ntasks-per-node", std::to_string(shape.tasks_per_node()));
-  }
-  directives.add("cpus-per-task", std::to_string(shape.cpus_per_task));
-  directives.add("hint", site.hint);
-  for (const std::string& option : gpu_options(site, shape)) directives.line(option);
-  for (const std::string& option : memory_options(site, shape, array.need.memory_mb)) {
-    directives.line(option);
-  }
-  if (site.exclusive) directives.line("--exclusive");
-  directives.add("time", time_text(array.need.minutes));
-  if (site.signal_seconds > 0 && array.need.minutes * 60 > 2 * site.signal_seconds) {
-    directives.add("signal", fmt::format("B:USR1@{}", site.signal_seconds));
-  }
-  directives.line(site.requeue ? "--requeue" : "--no-requeue");
-  directives.verbatim(site.extra);
-  directives.verbatim(site.burst_buffer);
-  return directives.take();
-}
-
-std::vector<std::string> collect_directives(const Site& site, const ScriptSetup& setup) {
-  Directives directives;
-  directives.add("job-name", job_name("collect", setup));
-  directives.add("output", file_of_array(setup.session, "collect", ".%j.log").string());
-  if (site.error_file) {
-    directives.add("error", file_of_array(setup.session, "collect", ".%j.err").string());
-  }
-  add_who(directives, site);
-  directives.add("nodes", "1");
-  directives.add("ntasks", "1");
-  directives.add("cpus-per-task", "1");
-  directives.add("time", time_text(kCollectMinutes));
-  directives.verbatim(site.extra);
-  return directives.take();
+std::string screen_script_text(const Site& site, const JobArray& job, const ScriptSetup& setup) {
+  check_folder(setup.folder);
+  return plain_script(
+      "# Which node, device or link is slow? By \"paceline screen\" from the site profile " +
+          site.name + ".",
+      screen_directives(site, job, setup), site,
+      fmt::format("folder={}\n"
+                  "cd \"$folder\" || refuse \"$(hostname) does not see $folder\" 65\n"
+                  "export PACELINE_STORE={} PACELINE_TOKEN=$(< /proc/sys/kernel/random/uuid)\n"
+                  "{} screen {} --out \"$folder\"",
+                  shell_quote(setup.folder.string()), store_address(job.shape),
+                  format_ranks(site, job.shape, setup), screen_options(job.shape, setup)));
 }
 
 }  // namespace paceline

@@ -20,6 +20,8 @@ struct ScriptSetup {
   std::string device = "cpu";     // for the reference point
   bool own_program = false;       // the runs are of workload command, which starts its ranks itself
   std::string fallback = {};      // the backend to use if the run's backend cannot sum; empty: none
+  bool screen = false;            // each element screens what it was given, before its run
+  std::vector<std::string> screen_words = {"--backend=ring"};
   std::set<std::string> reads = {};     // absolute folders of files named in points
   std::set<std::string> services = {};  // required parts of the program, e.g. "device=cuda"
   // Absolute folder of the arrays' files if they are to be sent by hand; empty: the study has them.
@@ -30,6 +32,13 @@ struct ScriptSetup {
 // site's GPU or memory form cannot express a request, and for paths that a line or a container bind
 // cannot contain.
 std::string script_text(const Site& site, const JobArray& array, const ScriptSetup& setup);
+
+// What a screen before a run may take.
+inline constexpr int kScreenMinutes = 3;
+
+// The script of a job that is a screen alone, with a task of `job` for each device. Its folder is
+// the one of `setup`, for the log, too.
+std::string screen_script_text(const Site& site, const JobArray& job, const ScriptSetup& setup);
 
 // The script of the single-process job that collects the study after all `arrays`.
 std::string collect_script_text(const Site& site, const ScriptSetup& setup);
@@ -51,6 +60,8 @@ struct ScriptSetup;
 
 std::vector<std::string> array_directives(const Site& site, const JobArray& array,
                                           const ScriptSetup& setup);
+std::vector<std::string> screen_directives(const Site& site, const JobArray& job,
+                                           const ScriptSetup& setup);
 std::vector<std::string> collect_directives(const Site& site, const ScriptSetup& setup);
 
 // "--gres=gpu:v100:4". Empty for shapes without GPUs. Throws usage if the form is "none" or cannot

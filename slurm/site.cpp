@@ -308,6 +308,12 @@ std::vector<std::string> list_placeholders(const Site& site) {
   return found;
 }
 
+void refuse_placeholders(const Site& site) {
+  const std::vector<std::string> placeholders = list_placeholders(site);
+  if (placeholders.empty()) return;
+  throw usage_error(join(placeholders, ", "), site.where, "replace each with your centre's value");
+}
+
 std::string_view to_string(GpuForm form) {
   return name_in(kGpuForms, form);
 }

@@ -87,6 +87,7 @@ std::string site_schema();  // JSON Schema of the file
 // Placeholders that the user must replace: "account is XXX@v100", by key. Detects "XXX" and
 // "<...>".
 std::vector<std::string> list_placeholders(const Site& site);
+void refuse_placeholders(const Site& site);  // throws usage with all of them
 
 // The form's Slurm option.
 std::string_view to_string(GpuForm form);

@@ -266,7 +266,10 @@ Submission prepare_submission(const SubmissionInput& input) {
   const auto norm_arrays = [&](const std::vector<ScheduledRun>& some) {
     std::vector<Need> each;
     each.reserve(some.size());
-    for (const ScheduledRun& run : some) each.push_back(needs.of(run.point));
+    for (const ScheduledRun& run : some) {
+      each.push_back(needs.of(run.point));
+      if (input.setup.screen) each.back().add_minutes(kScreenMinutes, site);
+    }
     return group_runs(plan.expansion.points, some, each, input.max_array_size);
   };
   for (const ScheduledRun& run : runs) {

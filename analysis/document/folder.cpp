@@ -112,11 +112,10 @@ std::string latex_sentences(const Section& section) {
 }
 
 // A folder of ours has one of these files, with this member.
-constexpr std::pair<const char*, const char*> kOurs[] = {{"report.json", "tables"},
-                                                         {"collectives.json", "collectives"},
-                                                         {"history.json", "history"},
-                                                         {"prediction.json", "tables"},
-                                                         {"sheet.json", "sizes"}};
+constexpr std::pair<const char*, const char*> kOurs[] = {
+    {"report.json", "tables"},   {"collectives.json", "collectives"},
+    {"history.json", "history"}, {"prediction.json", "tables"},
+    {"sheet.json", "sizes"},     {"screen-report.json", "compared"}};
 
 bool is_ours(const fs::path& folder) {
   return std::ranges::any_of(kOurs, [&](const auto& ours) {

@@ -36,6 +36,13 @@ std::string load_text(const Run& run) {
   return !busy ? "" : *busy ? "the machine was busy" : "the machine was idle";
 }
 
+std::string screened_text(const Run& run) {
+  const auto& screened = run->provenance.screened;
+  if (!screened) return "";
+  if (screened->slow.empty()) return "no slow part in the screen";
+  return join(each_once(screened->slow), " and ") + " slow in the screen";
+}
+
 // Of GPUs their mean, as they differ in it.
 std::optional<double> clock_mhz(const Run& run) {
   if (run->gpus.empty()) return run->provenance.machine_load.least_mhz;
@@ -68,6 +75,7 @@ const std::vector<Covariate>& covariates() {
        .plural = "sessions",
        .has_effect = false},
       {.name = "cache of data", .value = cache_text},
+      {.name = "screen", .value = screened_text},
       {.name = "load", .value = load_text, .where = "while", .is_weighed = true},
       {.name = "build",
        .value = [](const Run& run) { return run->build(); },

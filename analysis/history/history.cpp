@@ -129,6 +129,7 @@ std::string touched_text(const std::vector<const HistorySeries*>& touched,
   const auto gpus = [](const HistorySeries* series) { return series->gpus; };
   const auto [least, most] = std::ranges::minmax(touched, {}, gpus);
   const auto [other_least, other_most] = std::ranges::minmax(others, {}, gpus);
+  if (least->gpus == 0) return text;  // parts of a screen
   if (other_most->gpus < least->gpus) {
     text += fmt::format(", all those of {} replicas or more", least->gpus);
   } else if (most->gpus < other_least->gpus) {

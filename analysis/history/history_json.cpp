@@ -197,6 +197,8 @@ std::string history_value_text(double value, const HistorySeries& series) {
       return fmt::format("{:.{}f}", value, count_digits(value));
     case HistoryMetric::energy:
       return fmt::format("{:.4g} J", value);
+    case HistoryMetric::slowness:
+      return fmt::format("{:.3f} times", value);
     case HistoryMetric::efficiency:
     case HistoryMetric::exposed_communication:
     case HistoryMetric::accuracy:

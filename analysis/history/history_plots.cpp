@@ -67,6 +67,8 @@ std::string axis_title(const HistorySeries& series) {
       return series.unit.long_rate();
     case HistoryMetric::energy:
       return "joules";
+    case HistoryMetric::slowness:
+      return "times as slow as those like it";
     case HistoryMetric::speed_up:
     case HistoryMetric::serial_fraction:
       return metric_info(metric).heading;

@@ -142,6 +142,8 @@ class SeriesMaker {
       case HistoryMetric::efficiency:
       case HistoryMetric::serial_fraction:
         break;
+      case HistoryMetric::slowness:  // of screens alone
+        return {};
     }
     const OptionalValue speed_up = compute_speed_up(i, unit);
     if (!speed_up) return {};
@@ -214,7 +216,8 @@ const std::vector<HistoryMetricInfo>& history_metrics() {
       {serial_fraction, "serial-fraction", "Karp-Flatt fraction", false, true},
       {exposed_communication, "exposed-communication", "exposed communication", false, true},
       {energy, "energy", "energy", true, true},
-      {accuracy, "accuracy", "test accuracy", false, false}};
+      {accuracy, "accuracy", "test accuracy", false, false},
+      {slowness, "slowness", "slowness", true, true}};
   return all;
 }
 
@@ -225,6 +228,7 @@ const HistoryMetricInfo& metric_info(HistoryMetric metric) {
 HistoryMetric parse_history_metric(const std::string& key) {
   std::vector<std::string> known;
   for (const HistoryMetricInfo& info : history_metrics()) {
+    if (info.metric == HistoryMetric::slowness) continue;  // of screens alone
     if (key == info.key) return info.metric;
     known.emplace_back(info.key);
   }

@@ -21,6 +21,7 @@ enum class HistoryMetric {
   exposed_communication,  // share of the step
   energy,                 // joules of training; where work differs, per sample
   accuracy,               // on the test set
+  slowness,               // of a screen's part: times as slow as those like it
 };
 
 struct HistoryMetricInfo {
@@ -54,7 +55,7 @@ struct NodeDifference {
 struct HistorySeries {
   std::string point;  // what distinguishes it from the study's others
   HistoryMetric metric = HistoryMetric::time;
-  int gpus = 1;
+  int gpus = 1;  // replicas; 0: of a screen's part
   std::optional<int> nodes;
   std::vector<HistorySession> sessions;  // by day
   Unit unit;                             // of throughput

@@ -10,14 +10,22 @@ namespace paceline {
 
 namespace {
 
-// From white to the palette's blue.
-std::array<int, 3> heat_color(double heat) {
-  constexpr std::array<double, 3> kCold = {255, 255, 255}, kHot = {0, 114, 178};
+// From white, or where gaps are white from a pale one, to the palette's blue.
+std::array<int, 3> heat_color(double heat, bool pale) {
+  constexpr std::array<double, 3> kPale = {212, 228, 240}, kHot = {0, 114, 178};
   std::array<int, 3> rgb{};
   for (std::size_t i = 0; i < 3; ++i) {
-    rgb[i] = static_cast<int>(std::lround(kCold[i] + (kHot[i] - kCold[i]) * heat));
+    const double cold = pale ? kPale[i] : 255;
+    rgb[i] = static_cast<int>(std::lround(cold + (kHot[i] - cold) * heat));
   }
   return rgb;
+}
+
+// Of more rows cells are too small for a text, and most are gaps.
+constexpr std::size_t kMostWithTexts = 16;
+
+bool is_small(const HeatMap& map) {
+  return map.rows.size() > kMostWithTexts;
 }
 
 std::string boxes(const HeatMap& map) {
@@ -25,7 +33,9 @@ std::string boxes(const HeatMap& map) {
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
       const auto& cell = map.cells[r][c];
-      const auto [red, green, blue] = cell ? heat_color(cell->heat) : std::array{235, 235, 235};
+      if (!cell && is_small(map)) continue;
+      const auto [red, green, blue] =
+          cell ? heat_color(cell->heat, is_small(map)) : std::array{235, 235, 235};
       block += fmt::format("{} {} {} {} {} {} {}\n", c, r, static_cast<double>(c) - 0.48,
                            static_cast<double>(c) + 0.48, static_cast<double>(r) - 0.47,
                            static_cast<double>(r) + 0.47, red * 65536 + green * 256 + blue);
@@ -36,6 +46,7 @@ std::string boxes(const HeatMap& map) {
 
 std::string texts(const HeatMap& map) {
   std::string text;
+  if (is_small(map)) return text;
   int number = 3;
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     for (std::size_t c = 0; c < map.columns.size(); ++c) {
@@ -65,17 +76,20 @@ std::string tics(const std::vector<std::string>& names) {
 }  // namespace
 
 std::size_t body_height(const HeatMap& map) {
-  return 190 + map.rows.size() * 62;
+  return 190 + map.rows.size() * (is_small(map) ? 11 : 62);
 }
 
 std::string heat_map_script(const HeatMap& map) {
   std::string script = "set border 0\n";
-  script += fmt::format("set xtics ({}) scale 0\nset ytics ({}) scale 0\n", tics(map.columns),
-                        tics(map.rows));
+  const bool small = is_small(map);
+  script += fmt::format("set xtics ({}) scale 0{}\nset ytics ({}) scale 0{}\n", tics(map.columns),
+                        small ? " rotate by 90 right font ',8'" : "", tics(map.rows),
+                        small ? " font ',8'" : "");
   script += fmt::format("set xrange [-0.5:{}]\nset yrange [-0.5:{}]\n",
                         static_cast<double>(map.columns.size()) - 0.5,
                         static_cast<double>(map.rows.size()) - 0.5);
-  script += "set style fill solid 1.0 border rgb '#888888'\n";
+  script +=
+      fmt::format("set style fill solid 1.0 {}\n", small ? "noborder" : "border rgb '#888888'");
   script += texts(map) + boxes(map);
   return script +
          "plot $cells using 1:2:3:4:5:6:7 with boxxyerror linewidth 0.5 fillcolor rgb variable\n";

@@ -74,6 +74,7 @@ struct HeatCell {
   double heat = 0;           // 0 (white) to 1 (dark)
 };
 
+// Of many rows without texts.
 struct HeatMap {
   std::vector<std::string> columns, rows;                   // rows from bottom to top
   std::vector<std::vector<std::optional<HeatCell>>> cells;  // [row][column]; empty: a gap

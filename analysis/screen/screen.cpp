@@ -68,12 +68,14 @@ struct ScreenPart {
 struct AlikeParts {
   std::string of, measured;
   std::vector<ScreenPart> parts;
+  double rate = 0;  // the median over parts and rounds
 };
 
 // With the indices of the parts that they are of.
 using Rates = std::vector<std::pair<std::size_t, const std::vector<double>*>>;
 AlikeParts make_alike(std::string of, const std::string& measured, const Rates& rates) {
-  AlikeParts population{std::move(of), measured, {}};
+  AlikeParts population{std::move(of), measured, {}, 0};
+  std::vector<double> middles;
   std::size_t rounds = rates.empty() ? 0 : rates.front().second->size();
   for (const auto& [index, each] : rates) rounds = std::min(rounds, each->size());
   for (const auto& [index, each] : rates) population.parts.push_back({index, {}, 0});
@@ -81,6 +83,7 @@ AlikeParts make_alike(std::string of, const std::string& measured, const Rates& 
     std::vector<double> logs;
     for (const auto& [index, each] : rates) logs.push_back(std::log((*each)[round]));
     const double middle = median(logs);
+    middles.push_back(middle);
     for (std::size_t i = 0; i < logs.size(); ++i) {
       population.parts[i].by_round.push_back(middle - logs[i]);
     }
@@ -88,7 +91,11 @@ AlikeParts make_alike(std::string of, const std::string& measured, const Rates& 
   for (ScreenPart& part : population.parts) {
     if (rounds > 0) part.best = *std::ranges::min_element(part.by_round);
   }
-  if (rounds == 0) population.parts.clear();
+  if (rounds == 0) {
+    population.parts.clear();
+  } else {
+    population.rate = std::exp(median(std::move(middles)));
+  }
   return population;
 }
 
@@ -146,12 +153,19 @@ ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level
 }
 
 SlowPart make_slow(const PartTest& test) {
-  const ScreenPart& part = test.population->parts[test.part];
+  std::vector<double> slower = test.population->parts[test.part].by_round;
   SlowPart slow;
   slow.measured = test.population->measured;
   slow.p = test.p;
-  slow.times = as_factor(paired_difference(part.by_round));
-  if (part.by_round.size() < kFewestRuns) slow.times.interval.reset();
+  for (std::size_t round = 0; round < slower.size(); ++round) {
+    std::vector<double> all;  // of nodes not 0: where they are few, a slow one changes its partners
+    for (const ScreenPart& each : test.population->parts) {
+      if (round < each.by_round.size()) all.push_back(each.by_round[round]);
+    }
+    slower[round] -= median(std::move(all));
+  }
+  slow.times = as_factor(paired_difference(slower));
+  if (slower.size() < kFewestRuns) slow.times.interval.reset();
   return slow;
 }
 
@@ -186,16 +200,78 @@ class ScreenJudge {
     return std::move(verdict_);
   }
 
+  ScreenScores scores() const {
+    ScreenScores scores;
+    const auto each_part = [](const AlikeParts& population, const auto& add) {
+      if (population.parts.size() < kFewestAlike) return;
+      std::vector<double> values;
+      for (const ScreenPart& part : population.parts) values.push_back(part.best);
+      const double center = median(std::move(values));
+      for (const ScreenPart& part : population.parts) {
+        add(part.index, std::exp(part.best - center));
+      }
+    };
+    const auto add = [&](const AlikeParts& population, const auto& name) {
+      each_part(population, [&](std::size_t index, double times) {
+        scores.parts.push_back({name(index), population.measured, times});
+      });
+    };
+    for (const auto& [measured, populations] : alike_devices()) {
+      for (const AlikeParts& each : populations) {
+        scores.kinds.push_back({each.of, measured, each.rate});
+        add(each, [this](std::size_t device) { return device_text(screen_.devices[device]); });
+      }
+    }
+    std::vector<AlikeParts> of_nodes = alike_nodes();
+    for (const AlikeParts& each : of_nodes) {
+      scores.kinds.push_back({each.of, each.measured, each.rate});
+    }
+    for (const auto& [measured, populations] : alike_links()) {
+      for (const AlikeParts& each : populations) {
+        scores.kinds.push_back({each.of, measured, each.rate});
+        each_part(each, [&](std::size_t index, double times) {
+          const ScreenLink& link = screen_.links[index];
+          scores.links.push_back({link.a, link.b, each.measured, times});
+        });
+      }
+      add_nodes(measured, populations, of_nodes);
+    }
+    for (const AlikeParts& each : of_nodes) {
+      add(each, [this](std::size_t node) { return screen_.nodes[node].host; });
+    }
+    return scores;
+  }
+
  private:
+  using ByMeasure = std::map<std::string, std::vector<AlikeParts>>;
+
+  ByMeasure alike_devices() const {
+    return group_alike(screen_.devices,
+                       [](const ScreenDevice& device) { return "devices of " + device.kind; });
+  }
+  ByMeasure alike_links() const {
+    return group_alike(screen_.links, [this](const ScreenLink& link) { return link_kind(link); });
+  }
+  // By what was measured within them.
+  std::vector<AlikeParts> alike_nodes() const {
+    std::vector<AlikeParts> all;
+    for (auto& [measured, group] : group_alike(
+             screen_.nodes, [](const ScreenNode& node) { return "nodes of " + node.kind; })) {
+      std::ranges::move(group, std::back_inserter(all));
+    }
+    return all;
+  }
+  std::string device_text(const ScreenDevice& device) const {
+    return fmt::format("{} of {}", device.name, host(device.node));
+  }
+
   const std::string& host(int node) const {
     return screen_.nodes[static_cast<std::size_t>(node)].host;
   }
 
   void judge_devices() {
     std::vector<AlikeParts> populations;
-    for (auto& [measured, group] : group_alike(screen_.devices, [](const ScreenDevice& device) {
-           return "devices of " + device.kind;
-         })) {
+    for (auto& [measured, group] : alike_devices()) {
       std::ranges::move(group, std::back_inserter(populations));
     }
     const ChosenParts judged = choose_slow(populations, level_);
@@ -204,7 +280,7 @@ class ScreenJudge {
       const ScreenDevice& device = screen_.devices[test.population->parts[test.part].index];
       SlowPart slow = make_slow(test);
       slow.kind = PartKind::device;
-      slow.name = fmt::format("{} of {}", device.name, host(device.node));
+      slow.name = device_text(device);
       slow.hosts = {host(device.node)};
       slow.remarks = device.remarks;
       verdict_.slow.push_back(std::move(slow));
@@ -226,9 +302,8 @@ class ScreenJudge {
   }
 
   void judge_links() {
-    auto by_measure =
-        group_alike(screen_.links, [this](const ScreenLink& link) { return link_kind(link); });
-    std::vector<AlikeParts> of_nodes;
+    ByMeasure by_measure = alike_links();
+    std::vector<AlikeParts> of_nodes = alike_nodes();
     for (const auto& [measured, populations] : by_measure) {
       add_nodes(measured, populations, of_nodes);
     }
@@ -289,7 +364,7 @@ class ScreenJudge {
     for (auto& [node, of] : ends) {
       const std::string& kind = screen_.nodes[node].kind;
       AlikeParts& population =
-          by_kind.try_emplace(kind, AlikeParts{"nodes of " + kind, measured, {}}).first->second;
+          by_kind.try_emplace(kind, AlikeParts{"nodes of " + kind, measured, {}, 0}).first->second;
       ScreenPart part{node, {}, lower_median(of.best)};
       std::size_t rounds = of.by_round.front().size();  // links of two kinds may have other numbers
       for (const auto& each : of.by_round) rounds = std::min(rounds, each.size());
@@ -364,6 +439,10 @@ std::vector<std::string> ScreenVerdict::hosts() const {
   std::set<std::string> hosts;
   for (const SlowPart& part : slow) hosts.insert(part.hosts.begin(), part.hosts.end());
   return {hosts.begin(), hosts.end()};
+}
+
+ScreenScores score_screen(const MachineScreen& screen) {
+  return ScreenJudge(screen, kFalseDiscoveries).scores();
 }
 
 ScreenVerdict judge_screen(const MachineScreen& screen, double false_discoveries) {

@@ -12,16 +12,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/document/document.h"
+#include "analysis/history/series.h"
 #include "analysis/statistics/statistics.h"
 #include "engine/facts/fact.h"
+#include "engine/facts/provenance.h"
 
 namespace paceline {
 
+// What is measured of links.
+inline constexpr char kLargestSums[] = "sums of 4 MB", kSmallestSums[] = "sums of 8 bytes";
+inline constexpr char kWithinNode[] = " within the node";
 inline constexpr std::size_t kFewestAlike = 4, kMostForQn = 1000;
 inline constexpr double kFalseDiscoveries = 0.05;
 
@@ -36,6 +42,7 @@ struct ScreenNode {
   PACELINE_FACT(std::string, host, "", kRequired);
   PACELINE_FACT(fact::Text, kind, "its hardware: parts of one kind are compared");
   PACELINE_FACT(fact::Text, group, "its switch or rack, as the scheduler says");
+  PACELINE_FACT(std::vector<ScreenRates>, measured, "among its devices");
   PACELINE_END_FACTS
 };
 
@@ -110,6 +117,46 @@ struct ScreenVerdict {
 
 ScreenVerdict judge_screen(const MachineScreen& screen,
                            double false_discoveries = kFalseDiscoveries);
+
+// A device, or a node by its links, against those like it, of which there are kFewestAlike or more.
+struct PartScore {
+  std::string name, measured;
+  double times = 1;  // as slow as their median, by the best of its rounds
+};
+// What parts of one kind have in common: a screen's level, with which others may be compared.
+struct KindLevel {
+  std::string of, measured;
+  double rate = 0;  // the median; of multiply-adds in operations, two each
+};
+struct LinkScore {
+  int a = 0, b = 0;  // indices of nodes
+  std::string measured;
+  double times = 1;  // as of a part
+};
+struct ScreenScores {
+  std::vector<PartScore> parts;
+  std::vector<LinkScore> links;
+  std::vector<KindLevel> kinds;
+};
+ScreenScores score_screen(const MachineScreen& screen);
+
+// A heat map of pairs of nodes for each measure; none without links, or of more than kMostInMap
+// nodes.
+inline constexpr std::size_t kMostInMap = 128;
+std::vector<Plot> screen_plots(const MachineScreen& screen);
+
+// Screens that `paths` name: files, their folders, and folders of such folders. Empty: none is one.
+// Throws input: some are, and others not.
+std::vector<std::filesystem::path> find_screens(const std::vector<std::string>& paths);
+
+// Screens over time: the slowness of each part, and the median rate of each kind; by backend, as
+// links of two are not alike. Screens before `since` (a day) are left out. Throws input: no part is
+// in two.
+std::vector<HistoryStudy> screen_history(const std::vector<MachineScreen>& screens,
+                                         std::optional<double> since);
+
+// What the record of a run after it says.
+ScreenedFacts screened_facts(const MachineScreen& screen, const ScreenVerdict& verdict);
 
 // JSON: {"started_at", "backend", "transport", "exclude", "slow": [..], "compared": [..]}
 Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdict);

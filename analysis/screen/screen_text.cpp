@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "analysis/document/columns.h"
 #include "analysis/screen/screen.h"
@@ -46,15 +49,19 @@ Cell slower_cell(const SlowPart& part) {
   return {text, part.times.value, interval};
 }
 
+// "8.0 % slower in sums of 4 MB"
+std::string slower_text(const SlowPart& part) {
+  return fmt::format("{:.1f} % slower in {}", 100 * (part.times.value - 1), part.measured);
+}
+
 std::string screen_headline(const ScreenVerdict& verdict) {
   if (verdict.slow.empty()) return "No part is slower than those like it";
   const SlowPart& first = verdict.slow.front();
   std::set<std::string> parts;  // one may be slow in several measures
   for (const SlowPart& part : verdict.slow) parts.insert(part.name);
-  return fmt::format("{}: {} is {:.1f} % slower in {} than those like it{}",
+  return fmt::format("{}: {} is {} than those like it{}",
                      counted(static_cast<double>(parts.size()), "slow part"), first.name,
-                     100 * (first.times.value - 1), first.measured,
-                     parts.size() > 1 ? "; the others are below" : "");
+                     slower_text(first), parts.size() > 1 ? "; the others are below" : "");
 }
 
 // A sentence for each population: from which slow-down on one of it is found.
@@ -119,9 +126,53 @@ MachineScreen read_screen(const std::filesystem::path& path) {
   return screen;
 }
 
+std::vector<Plot> screen_plots(const MachineScreen& screen) {
+  constexpr double kDarkest = 1.2;  // times
+  const std::size_t count = screen.nodes.size();
+  if (count > kMostInMap) return {};
+  // Nodes of a switch beside each other.
+  std::vector<std::size_t> order(count), place(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](std::size_t i, std::size_t k) {
+    const ScreenNode &a = screen.nodes[i], &b = screen.nodes[k];
+    return std::tuple(a.group, a.host.size(), a.host) < std::tuple(b.group, b.host.size(), b.host);
+  });
+  for (std::size_t i = 0; i < count; ++i) place[order[i]] = i;
+  std::map<std::string, HeatMap> maps;
+  for (const LinkScore& link : score_screen(screen).links) {
+    HeatMap& map = maps[link.measured];
+    if (map.cells.empty()) {
+      map.cells.resize(count, std::vector<std::optional<HeatCell>>(count));
+      for (const std::size_t node : order) map.rows.push_back(screen.nodes[node].host);
+      map.columns = map.rows;
+    }
+    const double heat = std::clamp(std::log(link.times) / std::log(kDarkest), 0.0, 1.0);
+    const std::size_t a = place[static_cast<std::size_t>(link.a)],
+                      b = place[static_cast<std::size_t>(link.b)];
+    map.cells[a][b] = map.cells[b][a] = HeatCell{fmt::format("{:.2f}", link.times), "", heat};
+  }
+  std::vector<Plot> plots;
+  for (auto& [measured, map] : maps) {
+    plots.push_back(
+        {fmt::format("pairs-{}", plots.size() + 1), "Pairs of nodes: " + measured,
+         fmt::format("darkest: {:g} times as slow as the median of its kind, or more", kDarkest),
+         "", "", std::move(map)});
+  }
+  return plots;
+}
+
+ScreenedFacts screened_facts(const MachineScreen& screen, const ScreenVerdict& verdict) {
+  ScreenedFacts facts{screen.started_at, {}, {}, verdict.hosts()};
+  for (const SlowPart& part : verdict.slow) {
+    facts.slow.push_back(part.name);
+    facts.sizes.push_back(slower_text(part));
+  }
+  return facts;
+}
+
 Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdict) {
   Document document;
-  document.name = "screen";
+  document.name = "screen-report";  // beside the screen's own file
   document.is_brief = true;
   document.title = fmt::format("{}, {}, {}: backend {}", counted(screen.nodes.size(), "node"),
                                counted(screen.devices.size(), "device"),
@@ -139,10 +190,16 @@ Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdi
                   return Cell{fmt::format("{:.1g}", part.p), part.p};
                 })
           .text("remarks", "", [](const SlowPart& part) { return join(part.remarks, ", "); })
+          .programs()
           .text("kind", "",
                 [](const SlowPart& part) { return std::string(name_in(kPartKinds, part.kind)); })
           .programs()
           .table(verdict.slow, "slow");
+  std::set<std::string> named;  // one may be slow in several measures
+  for (const SlowPart& part : verdict.slow) {
+    if (part.remarks.empty() || !named.insert(part.name).second) continue;
+    section.findings.emplace_back(part.name + ": " + join(part.remarks, ", "));
+  }
   const std::vector<std::string> hosts = verdict.hosts();
   if (!hosts.empty()) {
     section.findings.emplace_back("To leave these nodes out: --exclude=" + join(hosts, ","));
@@ -155,6 +212,7 @@ Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdi
                   "that are named "
                   "at most {:.0f} % are expected to be false. p is of one part, not adjusted.",
                   100 * kFalseDiscoveries));
+  section.plots = screen_plots(screen);
   document.sections.push_back(std::move(section));
   document.sections.push_back(
       {.table =

@@ -262,6 +262,29 @@ std::string load_note(const Study& study) {
          fmt::format("not recorded for {}", counted(load.not_recorded, "run"));
 }
 
+// "slow in the screen before the run: cn12 (8.0 % slower in sums of 4 MB), 3 of 24 runs"
+void add_screened(const Study& study, std::vector<std::string>& warnings) {
+  std::map<std::string, std::pair<std::string, std::size_t>> slow;  // by part
+  std::size_t screened = 0;
+  for (const Row& row : study.rows) {
+    for (const Run& run : row.runs) {
+      const auto& facts = run->provenance.screened;
+      if (!facts) continue;
+      ++screened;
+      for (const std::string& part : each_once(facts->slow)) ++slow[part].second;
+      // Of each part the largest is first.
+      for (std::size_t i = 0; i < std::min(facts->slow.size(), facts->sizes.size()); ++i) {
+        std::string& size = slow[facts->slow[i]].first;
+        if (size.empty()) size = facts->sizes[i];
+      }
+    }
+  }
+  for (const auto& [part, known] : slow) {
+    warnings.push_back(fmt::format("slow in the screen before the run: {} ({}), {} of {}", part,
+                                   known.first, known.second, counted(screened, "run")));
+  }
+}
+
 void add_row_warnings(Study& study) {
   const auto machines = count_rows(
       study, [](const Run& run) { return run->kind == "measured" ? run.system : std::string(); });
@@ -278,6 +301,7 @@ void add_row_warnings(Study& study) {
                     "not those of an idle machine",
                     load.busy, counted(load.measured, "run"), load.example));
   }
+  add_screened(study, warnings);
   std::vector<const Run*> runs;
   std::map<std::string, std::size_t> older;
   for (const Row& row : study.rows) {

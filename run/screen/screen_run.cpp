@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -34,7 +35,8 @@ namespace paceline {
 namespace {
 
 constexpr int kRounds = 4, kRoundsOfMany = 6;
-constexpr std::size_t kLargeBytes = std::size_t{4} << 20, kCopied = std::size_t{64} << 20;
+constexpr std::size_t kLargeBytes = std::size_t{4} << 20, kSmallBytes = 8,
+                      kCopied = std::size_t{64} << 20;
 constexpr int kLargeSums = 5, kSmallSums = 50;
 // A GPU that others use is not measured: by memory in use and by time before the screen.
 constexpr double kOthersBytes = 2e9, kOthersShare = 0.05;
@@ -48,6 +50,12 @@ struct Rated {
     found->rates.push_back(rate);
   }
 };
+
+double cpu_seconds_of_process() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
 
 // One process's share.
 class Screening {
@@ -89,6 +97,7 @@ class Screening {
                        : screen.nodes.size() > kManyNodes ? kRoundsOfMany
                                                           : kRounds;
     connect_pairs(world, draw_matchings(count, shared_seed(all)));
+    connect_node(world);
     const LoadMeter load(assignment.replicas.front());
     const auto watch = world.gpus().cards().empty()
                            ? nullptr
@@ -99,12 +108,15 @@ class Screening {
       log::info("round {} of {}", round, rounds);
     }
     if (watch) add_remarks(watch->stop().front());
-    if (const LoadFacts seen = load.read(); seen.busy.value_or(false)) {
-      device_.remarks.push_back("busy: " + busy_because(seen));
+    const LoadFacts seen = load.read();
+    if (!watch && seen.least_mhz) {
+      device_.remarks.push_back(fmt::format("{:.0f} MHz", *seen.least_mhz));
     }
+    if (seen.busy.value_or(false)) device_.remarks.push_back("busy: " + busy_because(seen));
     screen.transport = world.description();
     gather(all, screen);
     pairs_.clear();  // before the world that they are of
+    among_node_.reset();
     return process_.rank == 0 ? std::optional(std::move(screen)) : std::nullopt;
   }
 
@@ -144,20 +156,23 @@ class Screening {
     for (std::size_t rank = 0; rank < texts.size(); ++rank) {
       ScreenNode node;
       facts_from_json(parse_json(texts[rank]), node, {node_.host, ""});
+      const bool is_here = node.host == node_.host;
       const auto [found, is_new] = known.emplace(node.host, static_cast<int>(leaders_.size()));
       if (is_new) {
         leaders_.push_back(static_cast<int>(rank));
         screen.nodes.push_back(std::move(node));
       }
       if (static_cast<int>(rank) == all.rank()) device_.node = found->second;
+      if (is_here) neighbours_.push_back(static_cast<int>(rank));
     }
+    has_neighbours_ = texts.size() > screen.nodes.size();
     is_leader_ = leaders_[static_cast<std::size_t>(device_.node)] == all.rank();
   }
 
   void make_devices(World& world, const CpuAssignment& assignment) {
     DeviceOptions options;
     options.cpus = assignment.replicas.front();
-    options.threads = static_cast<int>(options.cpus.size());
+    options.threads = threads_ = static_cast<int>(options.cpus.size());
     options.gpu = world.gpus().device_index(0);
     for (const char* precision : {"fp32", "bf16"}) {
       options.precision = precision;
@@ -196,15 +211,31 @@ class Screening {
     }
   }
 
+  // What is between the devices of a node, where it has several.
+  void connect_node(World& world) {
+    if (!has_neighbours_) return;  // on no node, which all ranks see
+    RankGroup mine{-1, neighbours_};
+    if (neighbours_.size() > 1) {
+      mine.rank =
+          static_cast<int>(std::ranges::find(neighbours_, process_.rank) - neighbours_.begin());
+    }
+    among_node_ = world.connect_group(mine, "screen/node");
+  }
+
   void measure_device(Communicator& all) {
     for (const auto& [precision, device] : devices_) {
       all.barrier();
+      const double began = now_seconds(), used = cpu_seconds_of_process();
       const ProbeFacts probe = device->probe();
+      // The probe's best moments may be those between a neighbour's; what CPUs get counts, too.
+      const double got = (cpu_seconds_of_process() - used) / (now_seconds() - began);
+      const double share =
+          device->memory_kind() == MemoryKind::device ? 1 : got / static_cast<double>(threads_);
       if (probe.flops_per_second) {
-        device_rates_.add("multiply-adds in " + precision, *probe.flops_per_second);
+        device_rates_.add("multiply-adds in " + precision, share * *probe.flops_per_second);
       }
       if (probe.bytes_per_second && precision == devices_.front().first) {
-        device_rates_.add("memory copies", *probe.bytes_per_second);
+        device_rates_.add("memory copies", share * *probe.bytes_per_second);
       }
     }
     Device& device = *devices_.front().second;
@@ -221,24 +252,45 @@ class Screening {
   }
 
   void measure_links(Communicator& all) {
-    std::vector<float> large(kLargeBytes / sizeof(float)), small(2);
-    InlineLane lane;
     for (std::size_t i = 0; i < pairs_.size(); ++i) {
       all.barrier();
       if (!pairs_[i]) continue;
-      const auto time = [&](std::vector<float>& data, int calls) {
-        pairs_[i]->all_reduce(data.data(), data.size(), DType::f32, lane, "screen");
-        const double began = now_seconds();
-        for (int call = 0; call < calls; ++call) {
-          pairs_[i]->all_reduce(data.data(), data.size(), DType::f32, lane, "screen");
-        }
-        return calls / (now_seconds() - began);
-      };
       Rated rated{std::move(links_[i].measured)};
-      rated.add("sums of 4 MB", time(large, kLargeSums) * kLargeBytes);
-      rated.add("sums of 8 bytes", time(small, kSmallSums));
+      measure_sums(*pairs_[i], "", rated);
       links_[i].measured = std::move(rated.measured);
     }
+    all.barrier();
+    if (among_node_) measure_sums(*among_node_, kWithinNode, node_rates_);
+  }
+
+  // On the host, or where the communicator sums alone: in the device's memory.
+  void measure_sums(Communicator& some, const std::string& where, Rated& rated) {
+    const bool on_host = some.reduces(MemoryKind::host);
+    Device& device = *devices_.front().second;
+    Memory& sums = on_host ? host_sums_ : device_sums_;
+    if (sums.bytes() == 0) {
+      sums = on_host ? host_memory(kLargeBytes) : device.allocate(kLargeBytes);
+    }
+    InlineLane inline_lane;
+    Lane& lane = on_host ? inline_lane : device.comm_lane();
+    const auto sum = [&](std::size_t bytes, int calls) {
+      for (int call = 0; call < calls; ++call) {
+        some.all_reduce(sums.data(), bytes / sizeof(float), DType::f32, lane, "screen");
+      }
+      {
+        const StreamWait wait(some, "screen");
+        lane.drain();
+      }
+      some.supervision().throw_if_ended();
+    };
+    const auto time = [&](std::size_t bytes, int calls) {
+      sum(bytes, 1);
+      const double began = now_seconds();
+      sum(bytes, calls);
+      return calls / (now_seconds() - began);
+    };
+    rated.add(kLargestSums + where, time(kLargeBytes, kLargeSums) * kLargeBytes);
+    rated.add(kSmallestSums + where, time(kSmallBytes, kSmallSums));
   }
 
   void add_remarks(const GpuFacts& gpu) {
@@ -257,6 +309,10 @@ class Screening {
     device_.measured = std::move(device_rates_.measured);
     MachineScreen mine;
     mine.devices = {device_};
+    if (is_leader_ && among_node_) {
+      node_.measured = std::move(node_rates_.measured);
+      mine.nodes = {node_};
+    }
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (links_[i].a == device_.node && is_leader_) mine.links.push_back(links_[i]);
     }
@@ -264,6 +320,10 @@ class Screening {
       MachineScreen of_rank;
       facts_from_json(parse_json(text), of_rank, {node_.host, ""});
       screen.devices.push_back(of_rank.devices.front());
+      if (!of_rank.nodes.empty()) {
+        screen.nodes[static_cast<std::size_t>(of_rank.devices.front().node)].measured =
+            std::move(of_rank.nodes.front().measured);
+      }
       screen.links.insert(screen.links.end(), of_rank.links.begin(), of_rank.links.end());
     }
     const auto busy = std::ranges::count_if(screen.devices, [](const ScreenDevice& device) {
@@ -286,10 +346,16 @@ class Screening {
   Rated device_rates_;
   std::vector<int> leaders_;  // by node: its first rank
   bool is_leader_ = false;
+  std::vector<int> neighbours_;  // the ranks of this node
+  bool has_neighbours_ = false;  // a node has several ranks
   std::vector<std::pair<std::string, std::unique_ptr<Device>>> devices_;  // by precision
+  int threads_ = 1;  // that a device on CPUs computes with
   Memory copied_, staged_;
   std::vector<ScreenLink> links_;                     // one a matching; of ranks that lead a node
   std::vector<std::unique_ptr<Communicator>> pairs_;  // one a matching; null: no partner
+  std::unique_ptr<Communicator> among_node_;          // null: this node has one device
+  Rated node_rates_;
+  Memory host_sums_, device_sums_;
 };
 
 }  // namespace
@@ -319,7 +385,7 @@ ScreenOutcome run_screen(const ScreenRequest& request, const std::vector<std::st
   launch.deadlines = request.deadlines;
   if (launch.layout.gpus != launch.layout.ntasks) {
     throw usage_error(fmt::format("backend {} has several replicas a task", launch.backend), "",
-                      "use ring or mpi: a process for each device");
+                      "use ring, mpi or nccl: a process for each device");
   }
   const ProcessRank process = find_process_rank(environment_of_process());
   const OutputFile file(std::filesystem::path(request.out) / kScreenFile, "--out", "a screen");

@@ -67,6 +67,11 @@ class Cluster {
                "/script'");
   }
 
+  // A verb of the script, as "link" with "n1 20mbit".
+  Ran call(const std::string& verb, const std::string& words) const {
+    return run(std::string("'") + kScript + "' " + verb + " '" + folder() + "' " + words);
+  }
+
   std::string work() const { return work_.path().string(); }
   std::string folder() const { return cluster_.path().string(); }
 

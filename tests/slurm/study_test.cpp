@@ -284,6 +284,28 @@ TEST_F(SlurmStudy, RunsInAContainerFindWhatTheyNeed) {
   expect_parts(expect_success(shell("paceline collect results/box")).out, {"4 of 4 runs done"});
 }
 
+TEST_F(SlurmStudy, AScreenIsAJobOrComesBeforeEachRun) {
+  const int nodes = cluster_->has_several_hosts() ? 4 : 1;
+  write_site("screen.site", R"("reference": false)");
+  const Ran ran = expect_success(
+      shell("paceline screen --site screen.site --rounds 2 --out screen --wait --yes --nodes " +
+            std::to_string(nodes)));
+  expect_parts(ran.out, {"minutes: at most 0.0 GPU-hours, ", "paceline screen report screen\n",
+                         nodes == 1 ? "1 node, 1 device, 0 links" : "4 nodes, 4 devices, 4 links"});
+  write("screened.json", R"({"name": "screened", "workload": "mnist-mlp",
+    "fixed": {"device": "cpu", "gpus": 2, "cpus_per_task": 1, "input": "synthetic",
+              "evaluate": "none", "steps": 20}, "axes": {"backend": ["ring"]}})");
+  expect_success(
+      shell("paceline submit screened.json --site screen.site --results results --screen --yes "
+            "--no-collect"));
+  wait_for_the_queue();
+  expect_all_once(study("screened"), 1);
+  const Record record = load_store(study("screened")).records.front();
+  ASSERT_TRUE(record->provenance.screened) << shell("cat results/screened/slurm/*/*.log").out;
+  EXPECT_FALSE(record->provenance.screened->started_at.empty());
+  EXPECT_TRUE(record->provenance.screened->slow.empty());  // two alike are not compared
+}
+
 TEST_F(SlurmStudy, CancelTakesAStudyOutOfTheQueue) {
   write("slow.json", R"({"name": "slow", "workload": "mnist-mlp", "repeats": 2,
     "fixed": {"device": "cpu", "cpus_per_task": 1, "input": "synthetic", "steps": 1000000,

@@ -57,15 +57,54 @@ TEST_F(ScreenVerb, FailsWhereItIsAskedTo) {
   EXPECT_EQ(parse_json(ran.out)["exclude"], Json{"n3"});
 }
 
+TEST_F(ScreenVerb, IsAPageAndAHistory) {
+  for (const char* name : {"screens/a", "screens/b"}) {
+    succeed(run_ + "--rounds 1 --backend ring --out " + name);
+  }
+  for (int again = 0; again < 2; ++again) {  // its own files are replaced
+    expect_parts(succeed("screen report screens/a --out page").out, {"page/screen-report.html"});
+  }
+  expect_parts(file_text(folder() / "page" / "screen-report.html"),
+               {"Pairs of nodes: sums of 4 MB", "<svg"});
+  const Json history = parse_json(succeed("history screens --json").out);
+  expect_parts(succeed("history screens").out, {"History: screens, backend ring"});
+  EXPECT_FALSE(history["history"][0]["series"].empty());
+  expect_refused("history screens --metric time", 64, {"--metric", "--since chooses"});
+}
+
+// The script alone; a job on a cluster: tests/slurm.
+TEST_F(ScreenVerb, AsAJobPrintsWhatItWouldSend) {
+  std::ofstream(folder() / "site.json")
+      << R"({"name": "site", "account": "XXX", "device": "cpu", "cores_per_node": 8})";
+  const std::string job = "screen --site site.json --nodes 4 ";
+  const std::string script = succeed(job + "--dry-run --busy-ok").out;
+  expect_parts(script, {"# warning: site.json: account is XXX", "#SBATCH --nodes=4\n",
+                        " screen --gpus=4 --nodes=4 --cpus-per-task=8 --device=cpu --backend=ring "
+                        "--busy-ok --out \"$folder\""});
+  EXPECT_FALSE(std::filesystem::exists(folder() / "screens"));
+  expect_refused(job, 64, {"account is XXX", "replace each"});
+  expect_refused("screen --site site.json", 64, {"--nodes"});
+  expect_refused("screen --nodes 4 --dry-run", 64, {"--site"});
+  expect_refused(job + "--fail", 64, {"--fail", "add --wait"});
+  expect_refused(job + "--backend what", 64, {"what"});
+  expect_refused(job + "--device cuda", 64, {"how many GPUs a node has", "gpus_per_node"});
+  expect_refused(job + "--gpus 4", 64, {"--gpus"});
+}
+
 TEST_F(ScreenVerb, OneNodeHasNoLinks) {
   unsetenv("PACELINE_TEST_RANKS_PER_NODE");
   const Ran ran = succeed(run_ + "--rounds 1 --out one");
   expect_parts(ran.out, {"1 node, 4 devices, 0 links"});
+  const Json within =
+      parse_json(file_text(folder() / "one" / "screen.json"))["nodes"][0]["measured"];
+  ASSERT_EQ(within.size(), 2U);
+  EXPECT_EQ(within[0]["measured"], "sums of 4 MB within the node");
+  EXPECT_GT(within[0]["rates"][0], 1e5);
 }
 
 TEST_F(ScreenVerb, RefusesWhatItCannotMeasure) {
   expect_refused("screen --gpus 2 --oversubscribe --device cpu --backend mirrored", 64,
-                 {"several replicas a task", "ring or mpi"});
+                 {"several replicas a task", "ring, mpi or nccl"});
   succeed(run_ + "--rounds 1 --out once");
   expect_refused(run_ + "--rounds 1 --out once", 65, {"once/screen.json"});
   expect_refused("screen report nowhere", 65, {"no screen", "nowhere"});

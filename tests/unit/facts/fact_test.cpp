@@ -123,9 +123,9 @@ TEST(Fact, AllOfTheHeadersAreVisited) {
       count_facts<GoalFacts>() + count_facts<QualityFacts>() + count_facts<InputCounts>() +
       count_facts<InputFacts>() + count_facts<GpuFacts>() + count_facts<MeterFacts>() +
       count_facts<EnergyFacts>() + count_facts<NodeFacts>() + count_facts<NetworkPort>() +
-      count_facts<LoadFacts>() + count_facts<Allocation>() + count_facts<ProgramFacts>() +
-      count_facts<ImportFacts>() + count_facts<Provenance>() + count_facts<ProfileFacts>() +
-      count_facts<CollectiveRow>() + count_facts<CollectiveFacts>();
+      count_facts<LoadFacts>() + count_facts<Allocation>() + count_facts<ScreenedFacts>() +
+      count_facts<ProgramFacts>() + count_facts<ImportFacts>() + count_facts<Provenance>() +
+      count_facts<ProfileFacts>() + count_facts<CollectiveRow>() + count_facts<CollectiveFacts>();
   std::size_t written = 0;
   const std::filesystem::path folder = PACELINE_SOURCE_DIR "/engine/facts";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {

@@ -49,7 +49,8 @@ inline ScriptSetup make_setup(const StudyPlan& plan, const std::string& session 
 
 inline Submission make_submission(const StudyPlan& plan, const Site& site,
                                   const std::vector<RunView>& submitted = {}, int max_array = 1001,
-                                  const StoreContent* published = nullptr, QueueRoom room = {}) {
+                                  const StoreContent* published = nullptr, QueueRoom room = {},
+                                  bool screen = false) {
   const StoreContent store;
   SubmissionInput input;
   input.site = &site;
@@ -57,6 +58,7 @@ inline Submission make_submission(const StudyPlan& plan, const Site& site,
   input.store = &store;
   input.submitted = &submitted;
   input.setup = make_setup(plan);
+  input.setup.screen = screen;
   input.max_array_size = max_array;
   input.published = published;
   input.room = std::move(room);

@@ -324,6 +324,75 @@ case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
                {"element fallback --to gloo --exit-code 72 --status "});
 }
 
+// The screen's folder reaches the run, unless there is none.
+TEST_F(Injection, WhereAskedAJobIsScreenedBeforeItsRun) {
+  const std::filesystem::path study = scratch_ / "s";
+  std::filesystem::create_directories(study / "slurm" / "S");
+  const StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
+  ScriptSetup setup = make_setup(plan);
+  setup.screen = true;
+  Site site = site_with("\"reference\": false, \"launcher_options\": []");
+  site.program = (scratch_ / "program").string();
+  std::ofstream(site.program) << R"(#!/bin/bash
+case "$1 $2" in
+"element begin") echo run; exit ;;
+screen*) echo "$@" >> calls; exit "$CODE" ;;
+"element run") echo "run after ${PACELINE_SCREEN##*/}" >> calls ;;
+esac
+)";
+  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+  const Submission submission = make_submission(plan, site);
+  const JobArray& array = submission.arrays.front();
+  // An executable, as timeout starts no function of the shell.
+  fake(scratch_.path(), "srun", "shift 4; exec \"$@\"");
+  const auto calls = [&](const std::string& code) {
+    std::filesystem::remove(study / "calls");
+    run("export CODE=" + code + " PATH=\"" + scratch_.path().string() + ":$PATH\"\n" +
+        script_text(site, array, setup));
+    return file_text(study / "calls");
+  };
+  const std::string name = array.name + ".1_0.screen";
+  expect_parts(calls("0"),
+               {"screen --gpus=1 --nodes=1 --cpus-per-task=2 --device=cpu --backend=ring --out ",
+                "/" + name + "\nrun after " + name + "\n"});
+  expect_parts(calls("70"), {"\nrun after \n"});
+  expect_parts(file_text(scratch_ / "out"), {"paceline: note: the screen failed"});
+  setup.screen = false;
+  EXPECT_EQ(calls("0"), "run after \n");
+}
+
+// A folder's name is no command.
+TEST_F(Injection, AScreenOfAnyFolder) {
+  const std::filesystem::path mark = scratch_ / "mark";
+  JobArray job = make_array(shape(1, 1, 1, 0));
+  ScriptSetup odd = setup();
+  odd.folder = scratch_ / ("a \"b' $(touch " + mark.filename().string() + ")");
+  EXPECT_EQ(run(screen_script_text(site_with(""), job, odd)), 65);
+  expect_parts(file_text(scratch_ / "out"), {"does not see ", "$(touch mark)"});
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
+
+TEST(Script, AScreenHasAProcessForEachGpu) {
+  ScriptSetup screened = setup();
+  screened.screen = true;
+  const Site site = site_with("\"gpus\": {\"form\": \"gres\"}");
+  expect_parts(script_text(site, make_array(shape(2, 2, 16, 8)), screened),
+               {"srun --nodes=2 --ntasks=8 --cpus-per-task=4 ",
+                " screen --gpus=8 --nodes=2 --cpus-per-task=4 --device=cuda --backend=ring "});
+  const Site a_task = site_with("\"gpus\": {\"form\": \"gpus-per-task\"}");
+  expect_parts(script_text(a_task, make_array(shape(2, 2, 16, 8)), screened),
+               {" --gpus-per-task=1 /bin/paceline screen --gpus=8 "});
+  JobArray job = make_array(shape(16, 64, 8, 64));
+  job.name = "screen";
+  const std::string alone = screen_script_text(site, job, setup());
+  expect_parts(
+      alone, {"#SBATCH --output=screen.%j.log\n", "#SBATCH --nodes=16\n", "#SBATCH --gres=gpu:4\n",
+              "folder=/r/study\ncd \"$folder\" || refuse ", "PACELINE_STORE=$SLURMD_NODENAME ",
+              "srun --nodes=16 --ntasks=64 --cpus-per-task=8 ", " screen --gpus=64 ",
+              " --out \"$folder\"\n"});
+  expect_no_parts(alone, {"--array"});
+}
+
 // It stands in the environment of the job's ranks alone.
 TEST_F(Injection, RanksOfAJobShareARandomToken) {
   const std::filesystem::path study = scratch_ / "s";

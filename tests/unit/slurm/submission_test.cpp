@@ -54,6 +54,16 @@ TEST_F(SubmissionTest, SendsEveryArrayWithItsFiles) {
   EXPECT_EQ(Journal(plan_.study).jobs(), (std::vector<std::int64_t>{1, 2}));
 }
 
+TEST_F(SubmissionTest, AScreenBeforeEachRunHasItsTime) {
+  const auto minutes = [&](const std::string& keys, bool screen) {
+    return make_submission(plan_, site_with(keys), {}, 1001, nullptr, {}, screen)
+        .arrays.front()
+        .need.minutes;
+  };
+  EXPECT_EQ(minutes("", true), minutes("", false) + kScreenMinutes);
+  EXPECT_EQ(minutes(R"("time": {"minutes": 60, "most_minutes": 61})", true), 61);
+}
+
 TEST_F(SubmissionTest, AFullQueueIsNoRefusalOfTheStudy) {
   play_sbatch(1);
   const auto reported = send(site_with(""), true);

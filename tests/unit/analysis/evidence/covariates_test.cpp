@@ -95,6 +95,17 @@ TEST(Covariates, EachIsARowOfOneTable) {
                  run["provenance"]["machine_load"]["least_mhz"] = is_other ? 2500 : 3000;
                }),
                {"at a clock of 2500 MHz runs take 1.20 [", "times as long as at 3000 MHz"});
+  const auto screened = of([](bool is_other, Json& run) {
+    Json& facts = run["provenance"]["screened"] = {{"started_at", "2026-11-28T01:00:00Z"}};
+    if (!is_other) return;
+    facts["slow"] = {"cn12", "cn12"};
+    facts["sizes"] = {"8.0 % slower in sums of 4 MB", "5.1 % slower in sums of 8 bytes"};
+  });
+  expect_parts(
+      screened,
+      {"runs with cn12 slow in the screen take 1.20 [", "as those with no slow part in the screen",
+       "slow in the screen before the run: cn12 (8.0 % slower in sums of 4 MB), 3 of 24 "
+       "runs"});
   expect_parts(
       of([](bool is_other, Json& run) { run["provenance"]["machine_load"]["busy"] = is_other; }),
       {"runs while the machine was busy take 1.20 ["});
