@@ -104,7 +104,7 @@ Memory CudaProgram::own(std::size_t bytes) {
 }
 
 void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
-  prepared.implementation = prepared.forward_inside ? "in the product before it" : "own kernel";
+  prepared.implementation = prepared.forward_inside ? "with the product before it" : "own kernel";
   switch (op.kind) {
     case OpKind::conv:
       return prepare_conv(op, prepared);
