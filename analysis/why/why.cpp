@@ -16,7 +16,7 @@ namespace paceline {
 
 namespace {
 
-// Points: less than the one is no cause worth a name, and a cause of the other is one that counts.
+// Points: less than the one nobody looks at, and a cause of the other may be the first.
 constexpr double kNamed = 3, kLarge = 10;
 // What comes with replicas is named behind a cause of the program's own that is so large a share of
 // it: that one can be changed.
@@ -159,9 +159,9 @@ bool comes_with_replicas(const Cause& cause) {
   return cause.key == "sums" || cause.key == "shared_node";
 }
 
-bool all_are_small(const std::vector<Cause>& causes) {
+bool all_are_below_large(const std::vector<Cause>& causes) {
   return !causes.empty() && std::ranges::all_of(causes, [](const Cause& each) {
-    return each.state == CauseState::small;
+    return each.interval && each.interval->high < kLarge;
   });
 }
 
@@ -174,7 +174,9 @@ bool goes_first(const Cause& cause, const Cause& largest) {
 
 void find_first(WhyVerdict& verdict, double confidence) {
   std::vector<Cause>& causes = verdict.causes;
-  const auto largest = std::ranges::find(causes, CauseState::found, &Cause::state);
+  const auto largest = std::ranges::find_if(causes, [](const Cause& each) {
+    return each.state == CauseState::found && each.value >= kLarge;
+  });
   if (largest == causes.end()) return;
   const auto own = std::ranges::find_if(causes, [&](const Cause& each) {
     return each.state == CauseState::found && goes_first(each, *largest);
@@ -257,11 +259,18 @@ std::string headline_text(const WhyVerdict& verdict) {
     }
     return text;
   }
-  if (all_are_small(verdict.causes)) {
-    return fmt::format("None of the causes that were tried costs {:.0f} points", kLarge);
+  if (all_are_below_large(verdict.causes)) {
+    const Cause& largest = verdict.causes.front();
+    return fmt::format(
+        "None of the causes that were tried costs {:.0f} of 100 points{}", kLarge,
+        largest.state == CauseState::found
+            ? fmt::format("; the largest: {}, {}", largest.name, points_text(largest))
+            : "");
   }
   return fmt::format(
-      "Cannot tell: after {} no cause is surely above {:.0f} points, and not all are below {:.0f}",
+      "Cannot tell: after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, "
+      "and "
+      "not all are below that",
       counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
 }
 
@@ -368,7 +377,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   }
   const bool is_ordered =
       (verdict.rivals.empty() && !verdict.may_change) || verdict.rounds >= kRoundsForOrder;
-  verdict.is_decided = verdict.first ? is_ordered : all_are_small(verdict.causes);
+  verdict.is_decided = verdict.first ? is_ordered : all_are_below_large(verdict.causes);
   return verdict;
 }
 

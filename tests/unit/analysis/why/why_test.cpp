@@ -121,6 +121,15 @@ TEST(WhyVerdict, NamesNoCauseWhereNoneIsLarge) {
   expect_parts(to_text(why_document(verdict, {})), {"None of the causes that were tried costs 10"});
 }
 
+TEST(WhyVerdict, NamesNoCauseOfAFewPointsAlthoughItIsSure) {
+  const WhyVerdict verdict = judge_why(make_evidence({.sums = 0.04, .shared = 0.01}, 8));
+  EXPECT_FALSE(verdict.first);
+  EXPECT_TRUE(verdict.is_decided);
+  EXPECT_EQ(verdict.causes.front().state, CauseState::found);
+  expect_parts(to_text(why_document(verdict, {})),
+               {"costs 10 of 100 points; the largest: sums of gradients, 6 ["});
+}
+
 // 200 programs whose only costs are below what is named: none of these in more than 5 %.
 TEST(WhyVerdict, RarelyNamesWhatIsNotThereHoweverOftenItLooks) {
   int wrong = 0;
