@@ -30,7 +30,8 @@ TEST_F(WhyOfProgram, NamesTheLateRank) {
   const Json verdict = this->verdict("", "--late 0.003 --transfer 0.0001");
   EXPECT_EQ(verdict.at("first_cause"), "late") << verdict.dump(2);
   EXPECT_GT(points(verdict, "late"), 25);
-  EXPECT_LT(verdict.at("efficiency_high").get<double>(), 0.7);
+  EXPECT_LT(verdict.at("efficiency").get<double>(), 0.7);
+  EXPECT_LT(verdict.at("efficiency_high").get<double>(), 1);  // wide on a busy machine
 }
 
 TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {
