@@ -7,6 +7,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/json_field.h"
 #include "engine/core/text.h"

@@ -92,6 +92,25 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   EXPECT_EQ(hooked(R"({"replicas": "1"})", "").at("ranks"), 1);
 }
 
+// DeepSpeed and its like, sharded parameters, Lightning's closures, a scaler that skips steps.
+TEST_F(WhyOfProgram, HookKnowsWhatOtherFrameworksDo) {
+  const Json other = hooked("{}", "--engine deepspeed");
+  EXPECT_EQ(other.at("why_no_sums"),
+            "it does not build DistributedDataParallel (deepspeed is loaded)");
+  EXPECT_EQ(other.at("ranks"), 2);
+  EXPECT_EQ(other.at("steps"), 26);
+  EXPECT_EQ(other.at("samples"), 0);  // steps are compared
+  EXPECT_EQ(hooked("{}", "--sharded").at("why_no_sums"),
+            "its parameters are sharded (FSDP or DTensor)");
+  const Json closure = hooked("{}", "--closure");
+  EXPECT_EQ(closure.at("ratio"), 1);
+  EXPECT_EQ(closure.at("samples"), 26 * 2 * 16);
+  const Json skipped = hooked("{}", "--skip 40 --steps 80");
+  EXPECT_EQ(skipped.at("ratio"), 1);
+  EXPECT_EQ(skipped.at("steps"), 26);
+  EXPECT_EQ(hooked("{}", "--skip 3 --steps 120").at("ratio"), 0);
+}
+
 // Launchers that set other variables than torchrun's.
 TEST_F(WhyOfProgram, HookKnowsRanksOfMpirunAndSrun) {
   const std::string with_slurm =

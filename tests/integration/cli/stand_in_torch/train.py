@@ -1,5 +1,6 @@
 """Trains nothing, as told: --wait 0.004 (of each batch), --late (rank 1), --save FILE, ..."""
 import argparse
+import importlib
 import multiprocessing
 import os
 import time
@@ -17,7 +18,9 @@ parser.add_argument("--steps", type=int, default=5000)
 parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
-for flag in ("item", "irregular", "in-place", "own-hook", "child", "call", "no-step"):
+parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
+parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
+for flag in ("item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -38,20 +41,32 @@ if __name__ == "__main__":
         process = multiprocessing.get_context("spawn").Process(target=child)
         process.start()
         process.join()
-    model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket)
+    if options.engine:
+        importlib.import_module(options.engine)
+
+        def model(_):
+            time.sleep(0.002)
+        model.backward = torch.exchange
+    else:
+        model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket)
     if options.own_hook:
-        model.register_comm_hook(None, lambda state, bucket: torch.distributed.exchange())
+        model.register_comm_hook(None, lambda state, bucket: torch.exchange())
     optimizer = torch.optim.Optimizer(0.1)
+    if options.sharded:
+        optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
     step = 0
     while step < options.steps:
         for number, (features, _) in enumerate(torch.utils.data.DataLoader(100 * batch, batch)):
             if options.in_place:
                 features.add_(1)
-            model(features)
-            if options.late and rank == 1:
-                time.sleep(options.late)
-            model.backward()
+            def forward_and_backward():
+                model(features)
+                if options.late and rank == 1:
+                    time.sleep(options.late)
+                model.backward()
+            if not options.closure:
+                forward_and_backward()
             if options.irregular and number % 3 == 0:
                 model(features)
             if options.item:
@@ -60,8 +75,8 @@ if __name__ == "__main__":
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
             if (number + 1) % options.accumulate == 0:
-                if not options.no_step:
-                    optimizer.step()
+                if not options.no_step and not (options.skip and step % options.skip == 1):
+                    optimizer.step(forward_and_backward if options.closure else None)
                 step += 1
                 if options.save and rank == 0:
                     torch.save("weights", options.save)

@@ -142,6 +142,8 @@ class Optimizer:
     def step(self, closure=None):
         for hook in before:
             hook(self, (self,), {})
+        if closure is not None:
+            closure()
         for hook in after:
             hook(self, (self,), {})
 
