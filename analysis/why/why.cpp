@@ -453,6 +453,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
        {"efficiency_high", interval(verdict.efficiency, false)},
        {"first_cause", verdict.first ? Json(verdict.causes[*verdict.first].key) : Json(nullptr)},
        {"rivals", verdict.rivals},
+       {"overhead", verdict.overhead},
        {"title", document.title},
        {"headline", headline},
        {"profile", evidence.profile},

@@ -87,8 +87,8 @@ struct WhyVerdict {
 WhyVerdict judge_why(const WhyEvidence& evidence);
 
 // One screen. JSON: {"schema", "replicas", "rounds", "decided", "speed_up", "speed_up_low", ..,
-// "efficiency", .., "first_cause", "rivals", "title", "headline", "profile", "warnings", "notes",
-// "causes":
+// "efficiency", .., "first_cause", "rivals", "overhead", "title", "headline", "profile",
+// "warnings", "notes", "causes":
 // [{"cause", "points", "points_low", "points_high", "state", "measured_by"}]}
 Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence);
 

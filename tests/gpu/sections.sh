@@ -536,6 +536,62 @@ section_graphs() {
   done
 }
 
+# Two ranks of Gloo on one card: torchvision's ResNet-50, or a small network without it.
+why_program() {
+  cat << 'PYTHON'
+import sys, time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+device, batch, size, wait = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+try:
+    from torchvision.models import resnet50
+    network = resnet50()
+except ImportError:
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 7, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+                                  torch.nn.Flatten(), torch.nn.Linear(64, 1000))
+class Images(Dataset):
+    def __len__(self):
+        return 600 * batch
+    def __getitem__(self, i):
+        time.sleep(wait / batch)
+        return torch.zeros(3, size, size), i % 1000
+dist.init_process_group("gloo")
+model = DistributedDataParallel(network.to(device))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for images, labels in DataLoader(Images(), batch, num_workers=2, pin_memory=device == "cuda"):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    loss.backward()
+    optimizer.step()
+PYTHON
+}
+
+# What `paceline why` says of a slow and of a fast loader, and what its hook takes.
+section_why() {
+  local name wait device=cuda batch=64 size=224 verdict first folder=$work/why
+  if ((rehearse)); then device=cpu batch=4 size=32; fi
+  mkdir -p "$folder"
+  why_program > "$folder/train.py"
+  for name in slow fast; do
+    wait=$([ "$name" = slow ] && echo 0.15 || echo 0)
+    verdict=$records/why-$name.json
+    # shellcheck disable=SC2016
+    (cd "$folder" && limited 280 "why-$name" sh -c 'verdict=$1; shift; "$@" > "$verdict"' sh "$verdict" "$paceline" why --json \
+      --minutes 4 -- "$python" -m torch.distributed.run --nproc-per-node 2 train.py "$device" "$batch" "$size" "$wait")
+    first=$(sed -n 's/^ *"first_cause": "\(.*\)",$/\1/p' "$verdict")
+    if [ -z "$(value rounds "why-$name")" ]; then
+      row why "a $name loader" "" "" failed "$(why "why-$name")"
+    elif [ "$name" = slow ] && [ "$first" != data ] || [ "$name" = fast ] && [ "$first" = data ]; then
+      row why "a $name loader" "first cause: ${first:-none}" "" failed "the loader is $name"
+    else
+      row why "a $name loader" "first cause: ${first:-none}, $(value rounds "why-$name") rounds" "" passed
+    fi
+    if [ -n "$(value overhead "why-$name")" ]; then
+      row why "its hook" "$(calc "%.3f %% of the time" "100 * $(value overhead "why-$name")")" "" passed
+    fi
+  done
+}
+
 # The published study on one card: 15 epochs of 5,656 images, the first one from files.
 section_study() {
   local precision status fit images=5656 arguments=(--epochs 15 --batch-per-replica 32) precisions=(bf16 tf32 fp32)
