@@ -237,8 +237,7 @@ bool confirm_cost() {
   if (!can_ask()) {
     throw usage_error("there is no terminal to confirm the cost on", "", "add --yes");
   }
-  print("submit? [y/N] ");
-  flush_output();
+  print_note("submit? [y/N] ");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "yes";

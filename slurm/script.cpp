@@ -193,8 +193,11 @@ std::string format_ranks(const Site& site, const JobShape& shape, const ScriptSe
 }
 
 std::string screen_options(const JobShape& shape, const ScriptSetup& setup) {
+  const std::string device = !setup.screen_device.empty() ? setup.screen_device
+                             : shape.gpus > 0             ? "cuda"
+                                                          : "cpu";
   return fmt::format("--gpus={} --nodes={} --cpus-per-task={} --device={} {}", shape.ntasks,
-                     shape.nodes, shape.cpus_per_task, shape.gpus > 0 ? "cuda" : "cpu",
+                     shape.nodes, shape.cpus_per_task, shell_quote(device),
                      shell_quote(setup.screen_words));
 }
 

@@ -21,6 +21,7 @@ struct ScriptSetup {
   bool own_program = false;       // the runs are of workload command, which starts its ranks itself
   std::string fallback = {};      // the backend to use if the run's backend cannot sum; empty: none
   bool screen = false;            // each element screens what it was given, before its run
+  std::string screen_device = {};  // of the screen; empty: GPUs if the job has some
   std::vector<std::string> screen_words = {"--backend=ring"};
   std::set<std::string> reads = {};     // absolute folders of files named in points
   std::set<std::string> services = {};  // required parts of the program, e.g. "device=cuda"

@@ -403,7 +403,8 @@ class ScreenJudge {
     for (SlowPart& node : nodes) grouped[{group_of[node.name], node.measured}].push_back(node);
     for (auto& [key, parts] : grouped) {
       const auto size = static_cast<double>(sizes[key.first]);
-      const bool is_group = !key.first.empty() && parts.size() >= kFewest &&
+      const bool is_group = !key.first.empty() && !key.second.ends_with(kWithinNode) &&
+                            parts.size() >= kFewest &&
                             static_cast<double>(parts.size()) >= kMost * size;
       if (!is_group) {
         verdict_.slow.insert(verdict_.slow.end(), parts.begin(), parts.end());

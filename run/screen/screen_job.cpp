@@ -38,7 +38,8 @@ int whole_number(const std::string& text, const char* option) {
 JobShape whole_nodes(const ScreenJobRequest& request, const Site& site, const SlurmCommands& slurm,
                      std::string& warning) {
   const std::string device = request.device.empty() ? site.device : request.device;
-  const bool on_cpus = device == "cpu" || (device.empty() && site.gpu_form == GpuForm::none);
+  const bool on_cpus = device.empty() ? site.gpu_form == GpuForm::none
+                                      : !find_name("device", device, "--device").gpus;
   const SiteMachine nodes =
       find_target_machine(site, on_cpus, slurm, topology_of_machine().usable_cores());
   const TargetMachine& machine = nodes.machine;
@@ -64,7 +65,6 @@ JobShape whole_nodes(const ScreenJobRequest& request, const Site& site, const Sl
 
 std::vector<std::string> option_words(const ScreenJobRequest& request) {
   if (!request.backend.empty()) find_name("backend", request.backend, "--backend");
-  if (!request.device.empty()) find_name("device", request.device, "--device");
   std::vector<std::string> words = {"--backend=" +
                                     (request.backend.empty() ? "ring" : request.backend)};
   if (request.rounds > 0) words.push_back(fmt::format("--rounds={}", request.rounds));
@@ -83,8 +83,8 @@ void wait_for_end(const SlurmCommands& slurm, const std::string& name) {
 }  // namespace
 
 std::optional<std::string> submit_screen(const ScreenJobRequest& request,
-                          const std::function<void(const std::string&)>& print,
-                          const std::function<bool()>& confirm) {
+                                         const std::function<void(const std::string&)>& print,
+                                         const std::function<bool()>& confirm) {
   const Site site = read_site(request.site);
   const SlurmCommands slurm(environment_of_process());
   ScriptSetup setup;
@@ -95,6 +95,7 @@ std::optional<std::string> submit_screen(const ScreenJobRequest& request,
                                                   : fs::path(request.out))
                      .lexically_normal();
   setup.screen_words = option_words(request);
+  setup.screen_device = request.device;
   JobArray job;
   job.name = "screen";
   job.runs.resize(1);

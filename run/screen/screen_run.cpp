@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <map>
 #include <memory>
@@ -51,6 +52,9 @@ struct Rated {
   }
 };
 
+constexpr std::array kPrecisions = {"fp32", "bf16"};
+using PrecisionDevice = std::pair<std::string, std::unique_ptr<Device>>;
+
 double cpu_seconds_of_process() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -77,6 +81,7 @@ class Screening {
       return measure_in(world, assignment);
     } catch (const std::exception& error) {
       world.abort(error.what());
+      drop_groups();
       throw;
     }
   }
@@ -115,9 +120,14 @@ class Screening {
     if (seen.busy.value_or(false)) device_.remarks.push_back("busy: " + busy_because(seen));
     screen.transport = world.description();
     gather(all, screen);
-    pairs_.clear();  // before the world that they are of
-    among_node_.reset();
+    drop_groups();
     return process_.rank == 0 ? std::optional(std::move(screen)) : std::nullopt;
+  }
+
+  // Before the world that they are of.
+  void drop_groups() {
+    pairs_.clear();
+    among_node_.reset();
   }
 
   // Who this is: node, hardware, switch.
@@ -174,7 +184,7 @@ class Screening {
     options.cpus = assignment.replicas.front();
     options.threads = threads_ = static_cast<int>(options.cpus.size());
     options.gpu = world.gpus().device_index(0);
-    for (const char* precision : {"fp32", "bf16"}) {
+    for (const char* const precision : kPrecisions) {
       options.precision = precision;
       try {
         devices_.emplace_back(precision,
@@ -223,8 +233,11 @@ class Screening {
   }
 
   void measure_device(Communicator& all) {
-    for (const auto& [precision, device] : devices_) {
-      all.barrier();
+    for (const char* const precision : kPrecisions) {
+      all.barrier();  // also of ranks whose CPUs lack one
+      const auto found = std::ranges::find(devices_, precision, &PrecisionDevice::first);
+      if (found == devices_.end()) continue;
+      const auto& device = found->second;
       const double began = now_seconds(), used = cpu_seconds_of_process();
       const ProbeFacts probe = device->probe();
       // The probe's best moments may be those between a neighbour's; what CPUs get counts, too.
@@ -232,9 +245,10 @@ class Screening {
       const double share =
           device->memory_kind() == MemoryKind::device ? 1 : got / static_cast<double>(threads_);
       if (probe.flops_per_second) {
-        device_rates_.add("multiply-adds in " + precision, share * *probe.flops_per_second);
+        device_rates_.add(std::string("multiply-adds in ") + precision,
+                          share * *probe.flops_per_second);
       }
-      if (probe.bytes_per_second && precision == devices_.front().first) {
+      if (probe.bytes_per_second && found == devices_.begin()) {
         device_rates_.add("memory copies", share * *probe.bytes_per_second);
       }
     }
@@ -348,7 +362,7 @@ class Screening {
   bool is_leader_ = false;
   std::vector<int> neighbours_;  // the ranks of this node
   bool has_neighbours_ = false;  // a node has several ranks
-  std::vector<std::pair<std::string, std::unique_ptr<Device>>> devices_;  // by precision
+  std::vector<PrecisionDevice> devices_;
   int threads_ = 1;  // that a device on CPUs computes with
   Memory copied_, staged_;
   std::vector<ScreenLink> links_;                     // one a matching; of ranks that lead a node

@@ -18,6 +18,7 @@ namespace {
 // A cost below this share of the time is not taken away to see what it makes.
 constexpr double kSeen = 0.01;
 constexpr double kDefaultBucketMb = 25;  // PyTorch's
+constexpr double kFewestKeptSteps = 10;  // with larger batches
 
 }  // namespace
 
@@ -40,13 +41,19 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
       const auto kept = std::lround(alone->batch_per_replica() / alone->ratio);
       // As many samples, so that the program does not end before.
-      const double steps = kWarmSteps + (seen.steps_in_all - kWarmSteps) *
-                                            static_cast<double>(batch) / static_cast<double>(kept);
-      all.push_back({kKeptBatch,
-                     json_text({{"batch", kept}, {"steps", std::lround(std::ceil(steps))}}),
-                     seen.ranks,
-                     {},
-                     fmt::format("batches of {} a replica instead of {}", kept, batch)});
+      const double steps = std::ceil((seen.steps_in_all - kWarmSteps) * static_cast<double>(batch) /
+                                     static_cast<double>(kept));
+      if (steps >= kFewestKeptSteps) {
+        all.push_back({kKeptBatch,
+                       json_text({{"batch", kept}, {"steps", kWarmSteps + std::lround(steps)}}),
+                       seen.ranks,
+                       {},
+                       fmt::format("batches of {} a replica instead of {}", kept, batch)});
+      } else {
+        notes.push_back(fmt::format(
+            "Batches of {} a replica instead of {} were not tried: too few steps are left.", kept,
+            batch));
+      }
     }
   }
   if (seen.why_no_sums.empty()) {

@@ -568,20 +568,21 @@ PYTHON
 
 # What `paceline why` says of a slow and of a fast loader, and what its hook takes.
 section_why() {
-  local name wait device=cuda batch=64 size=224 verdict first folder=$work/why
+  local name wait device=cuda batch=64 size=224 verdict first status folder=$work/why
   if ((rehearse)); then device=cpu batch=4 size=32; fi
   mkdir -p "$folder"
   why_program > "$folder/train.py"
   for name in slow fast; do
-    wait=$([ "$name" = slow ] && echo 0.15 || echo 0)
+    wait=$([ "$name" = slow ] && echo 0.6 || echo 0)
     verdict=$records/why-$name.json
     # shellcheck disable=SC2016
     (cd "$folder" && limited 280 "why-$name" sh -c 'verdict=$1; shift; "$@" > "$verdict"' sh "$verdict" "$paceline" why --json \
       --minutes 4 -- "$python" -m torch.distributed.run --nproc-per-node 2 train.py "$device" "$batch" "$size" "$wait")
-    first=$(sed -n 's/^ *"first_cause": "\(.*\)",$/\1/p' "$verdict")
+    status=$?
+    first=$(sed -n 's/^ *"first_cause": "\(.*\)",$/\1/p' "$verdict" 2> /dev/null)
     if [ -z "$(value rounds "why-$name")" ]; then
-      row why "a $name loader" "" "" failed "$(why "why-$name")"
-    elif [ "$name" = slow ] && [ "$first" != data ] || [ "$name" = fast ] && [ "$first" = data ]; then
+      row why "a $name loader" "" "" "$(unless_done "$status")" "$(why "why-$name")"
+    elif { [ "$name" = slow ] && [ "$first" != data ]; } || { [ "$name" = fast ] && [ "$first" = data ]; }; then
       row why "a $name loader" "first cause: ${first:-none}" "" failed "the loader is $name"
     else
       row why "a $name loader" "first cause: ${first:-none}, $(value rounds "why-$name") rounds" "" passed

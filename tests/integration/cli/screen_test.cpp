@@ -87,6 +87,8 @@ TEST_F(ScreenVerb, AsAJobPrintsWhatItWouldSend) {
   expect_refused("screen --nodes 4 --dry-run", 64, {"--site"});
   expect_refused(job + "--fail", 64, {"--fail", "add --wait"});
   expect_refused(job + "--backend what", 64, {"what"});
+  expect_refused(job + "--device what", 64, {"what"});
+  expect_parts(succeed(job + "--device reference --dry-run").out, {" --device=reference "});
   expect_refused(job + "--device cuda", 64, {"how many GPUs a node has", "gpus_per_node"});
   expect_refused(job + "--gpus 4", 64, {"--gpus"});
 }

@@ -17,6 +17,7 @@ MeasuredRun make_seen(int ranks, double batch) {
   run.seconds = 1;
   run.samples = run.steps * ranks * batch;
   run.batches = 100;
+  run.steps_in_all = 434;
   run.all_cpus = 2;
   return run;
 }
@@ -37,6 +38,12 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
   EXPECT_TRUE(has(smaller, kKeptBatch));
   std::vector<std::string> notes;
   MeasuredRun seen = make_seen(2, 16);
+  seen.steps_in_all = 52;  // 9 steps of 32
+  for (const Variant& each : choose_variants(seen, make_seen(1, 32), 2, notes)) {
+    EXPECT_NE(each.name, kKeptBatch);
+  }
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_NE(notes[0].find("too few steps"), std::string::npos);
   seen.steps_in_all = 434;
   for (const Variant& each : choose_variants(seen, make_seen(1, 32), 2, notes)) {
     if (each.name != kKeptBatch) continue;

@@ -198,6 +198,12 @@ TEST(Screen, WhatIsSlowWithinANodeIsTheNode) {
   EXPECT_EQ(verdict.slow[0].name, "n5");
   EXPECT_EQ(verdict.slow[0].measured, "sums of 4 MB within the node");
   EXPECT_EQ(verdict.hosts(), std::vector<std::string>{"n5"});
+  // Three of a switch are no switch, which does not lie between their devices.
+  for (std::size_t i = 0; i < 16; ++i) {
+    screen.nodes[i].group = i < 4 ? "s0" : "s1";
+    if (i < 3) screen.nodes[i].measured[0].rates = {0.7, 0.7, 0.7};
+  }
+  for (const SlowPart& part : judge_screen(screen).slow) EXPECT_EQ(part.kind, PartKind::node);
 }
 
 // A node of few is half of the links that it is compared with.
