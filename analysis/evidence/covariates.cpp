@@ -39,7 +39,7 @@ std::string load_text(const Run& run) {
 std::string screened_text(const Run& run) {
   const auto& screened = run->provenance.screened;
   if (!screened) return "";
-  if (screened->slow.empty()) return "no slow part in the screen";
+  if (screened->slow.empty()) return "nothing named by the screen";
   return join(each_once(screened->slow), " and ") + " slow in the screen";
 }
 

@@ -37,7 +37,8 @@ class ScreensOfBackend {
   void add(const MachineScreen& screen, double day) {
     const ScreenScores scores = score_screen(screen);
     for (const PartScore& part : scores.parts) {
-      add(HistoryMetric::slowness, part.name, part.measured, make_screen_session(screen, day, part.times));
+      add(HistoryMetric::slowness, part.name, part.measured,
+          make_screen_session(screen, day, part.times));
     }
     for (const KindLevel& kind : scores.kinds) {
       add(HistoryMetric::throughput, "median of " + kind.of, kind.measured,

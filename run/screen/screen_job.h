@@ -19,7 +19,7 @@ struct ScreenJobRequest : ScreenRequest {
 // has ended, if it waits; empty: it does not wait, none: the answer was no. Throws usage or input:
 // the profile has placeholders, Slurm refuses, the job left no screen.
 std::optional<std::string> submit_screen(const ScreenJobRequest& request,
-                          const std::function<void(const std::string&)>& print,
-                          const std::function<bool()>& confirm);
+                                         const std::function<void(const std::string&)>& print,
+                                         const std::function<bool()>& confirm);
 
 }  // namespace paceline

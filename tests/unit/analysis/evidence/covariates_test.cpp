@@ -103,7 +103,7 @@ TEST(Covariates, EachIsARowOfOneTable) {
   });
   expect_parts(
       screened,
-      {"runs with cn12 slow in the screen take 1.20 [", "as those with no slow part in the screen",
+      {"runs with cn12 slow in the screen take 1.20 [", "as those with nothing named by the screen",
        "slow in the screen before the run: cn12 (8.0 % slower in sums of 4 MB), 3 of 24 "
        "runs"});
   expect_parts(
