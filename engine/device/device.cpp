@@ -58,8 +58,8 @@ double initial_state(Optimizer optimizer) {
 UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step, double beta2) {
   UpdateRule rule{.optimizer = optimizer, .rate = rate, .momentum = momentum, .beta2 = beta2};
   if (optimizer == Optimizer::adam) {
-    const auto t = static_cast<double>(step);
-    rule.rate *= std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t));
+    rule.step = step;
+    rule.rate *= bias_correction(rule, step);
   }
   return rule;
 }

@@ -49,6 +49,7 @@ struct UpdateRule {
   double rate = 0.001;  // for adam, includes the bias correction of the step
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-7;
+  long step = 0;               // adam: from 1 on
   double decay = 0, l2 = 0;    // r d for decoupled decay, d for l2; 0: none
   double clip_norm = 0;        // c; 0: none; its factor comes from Program::measure_gradients
   double gradient_factor = 1;  // of clipping by norm
@@ -56,6 +57,19 @@ struct UpdateRule {
   PACELINE_EVERYWHERE bool shapes_gradients() const { return decays() || gradient_factor != 1; }
   friend bool operator==(const UpdateRule&, const UpdateRule&) = default;
 };
+
+PACELINE_EVERYWHERE inline double power(double base, long exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent /= 2, base *= base) {
+    if (exponent % 2 != 0) result *= base;
+  }
+  return result;
+}
+
+// Of Adam's rate, in its `step`th update.
+PACELINE_EVERYWHERE inline double bias_correction(const UpdateRule& rule, long step) {
+  return std::sqrt(1 - power(rule.beta2, step)) / (1 - power(rule.beta1, step));
+}
 
 // The rule of step `step` (from 1) at learning rate `rate`.
 UpdateRule update_rule(Optimizer optimizer, double rate, double momentum, long step,

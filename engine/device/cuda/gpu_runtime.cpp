@@ -245,6 +245,14 @@ class CudaRuntime final : public Runtime {
     if (found == kernels_.end()) {
       throw internal_error("a kernel that is in no table of kernels", kernel.name());
     }
+    constexpr std::size_t kWithoutAsking = 48 << 10;
+    if (std::size_t& allowed = shared_bytes_[kernel];
+        grid.shared_bytes > std::max(allowed, kWithoutAsking)) {
+      check(cudaFuncSetAttribute(found->second, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(grid.shared_bytes)),
+            "cudaFuncSetAttribute");
+      allowed = grid.shared_bytes;
+    }
     std::array<void*, 1> arguments = {const_cast<void*>(parameters)};
     check(cudaLaunchKernel(found->second, dim3(grid.blocks), dim3(grid.threads), arguments.data(),
                            grid.shared_bytes, of(stream)),
@@ -258,7 +266,8 @@ class CudaRuntime final : public Runtime {
   VisibleGpu gpu_;
   unsigned multiprocessors_ = 0;
   std::map<std::type_index, const void*> kernels_;
-  std::vector<cudaEvent_t> marks_;  // of the capture in progress
+  std::map<std::type_index, std::size_t> shared_bytes_;  // that were asked for
+  std::vector<cudaEvent_t> marks_;                       // of the capture in progress
 };
 
 class CudaDriver final : public GpuDriver {

@@ -23,10 +23,6 @@ float keep_scale(const Operation& op) {
   return static_cast<float>(1 / (1 - op.rate));
 }
 
-bool is_conv(const Operation& op) {
-  return op.kind == OpKind::conv;
-}
-
 }  // namespace
 
 void CudaProgram::run_forward(const Operation& op, Prepared& prepared) {
@@ -69,99 +65,6 @@ void CudaProgram::run_backward(const Operation& op, Prepared& prepared) {
                        [&](auto type) { planes_backward<decltype(type)>(op, prepared); });
     }
   }
-}
-
-// To what convolutions read, padded, and to what anything else reads.
-void CudaProgram::cast_input(const Operation& op) {
-  const auto places = static_cast<std::size_t>(count_places(op.in));
-  const auto cast = [&](std::byte* to, int channels) {
-    with_type(info(op.output).type, [&](auto type) {
-      using T = decltype(type);
-      const bool bytes = image_type_ == DType::u8;
-      run(CastInput<T>{bytes ? staging_.images() : nullptr,
-                       bytes ? nullptr : reinterpret_cast<const float*>(staging_.images()),
-                       reinterpret_cast<T*>(to), samples() * places,
-                       (whole_batch() - samples()) * places, op.in.channels, channels},
-          whole_batch() * places);
-    });
-  };
-  bool others = false;
-  for (const Operation& reader : plan_.operations) {
-    const bool reads = reader.from == 0 || reader.from2 == 0;
-    others = others || (reads && !(is_conv(reader) && padded_to_ > 0));
-  }
-  if (padded_to_ > 0) cast(padded_input_.data(), padded_to_);
-  if (others) cast(tensor<std::byte>(op.output), op.in.channels);
-}
-
-void* CudaProgram::conv_input(const Operation& op, const PreparedConv& conv) const {
-  return conv.padded_w.data() ? padded_input_.data() : tensor<std::byte>(op.input);
-}
-
-void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
-  PreparedConv& conv = *prepared.conv;
-  std::byte* y = tensor<std::byte>(op.output);
-  ConvOperands operands{conv_input(op, conv), conv.w, y, workspace_.data(), conv.bias};
-  if (has_before(conv.with_forward)) {
-    const Operation& behind = operation(epilogue_behind(plan_, index(op)));
-    operands.before =
-        conv.with_forward == Epilogue::bias_gelu ? y : tensor<std::byte>(behind.input2);
-    operands.y = tensor<std::byte>(behind.output);
-  }
-  conv.forward->run(operands, compute_.stream());
-  if (conv.with_forward != Epilogue::none || (op.bias_cancels && !op.relu)) return;
-  const std::size_t count = whole_batch() * op.out.elements();
-  with_type(plan_.activation, [&](auto type) {
-    using T = decltype(type);
-    run_vectors(AddBias<T>{reinterpret_cast<T*>(y), static_cast<const T*>(conv.bias), count,
-                           op.out.channels, op.relu},
-                count);
-  });
-}
-
-void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
-  PreparedConv& conv = *prepared.conv;
-  std::byte* dy = tensor<std::byte>(op.output_grad);
-  const std::size_t count = whole_batch() * op.out.elements();
-  with_type(plan_.activation, [&](auto type) {
-    using T = decltype(type);
-    T* gradient_of_y = reinterpret_cast<T*>(dy);
-    if (op.relu) {
-      run_vectors(
-          ReluBackward<T>{tensor<T>(op.output), gradient_of_y, gradient_of_y, count, 1, false},
-          count);
-    }
-    if (!op.bias_cancels) {
-      run_sums(BiasGradient<T>{gradient_of_y, gradient(op.bias), op.out.channels},
-               count / static_cast<std::size_t>(op.out.channels), op.out.channels);
-    }
-  });
-  const Stream compute = compute_.stream(), stream = conv.beside ? second_.stream() : compute;
-  if (conv.beside) follow(stream, compute);
-  const Memory& workspace = conv.beside ? second_workspace_ : workspace_;
-  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace.data()}, stream);
-  if (conv.padded_dw.data()) {
-    with_type(plan_.activation, [&](auto type) {
-      using T = decltype(type);
-      const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-      run(FitRows<float, T>{static_cast<const T*>(conv.dw), gradient(op.weight), rows, conv.padded,
-                            op.in.channels},
-          rows * static_cast<std::size_t>(op.in.channels), stream);
-    });
-  }
-  if (!conv.backward_data) return;
-  ConvOperands operands{tensor<std::byte>(op.input_grad), conv.w, dy, workspace_.data()};
-  if (conv.with_data == Epilogue::gelu_gradient) {
-    operands.before = tensor<std::byte>(operation(op.from).input);
-  }
-  conv.backward_data->run(operands, compute);
-  // Before the next operation: the plan gives memory of this one's inputs to later ones.
-  if (conv.beside) follow(compute, stream);
-}
-
-void CudaProgram::follow(Stream stream, Stream other) {
-  runtime_.record(forked_, other);
-  runtime_.wait(stream, forked_);
 }
 
 template <typename T>
@@ -316,7 +219,7 @@ void CudaProgram::add_backward(const Operation& op) {
 template <typename Norm>
 NormParameters CudaProgram::norm_parameters(const Norm& norm, int from) const {
   const Operation& before = operation(from);
-  const bool without_bias = is_conv(before) && before.bias_cancels;
+  const bool without_bias = before.kind == OpKind::conv && before.bias_cancels;
   return {.gamma = parameter(norm.weight),
           .beta = parameter(norm.bias),
           .bias = without_bias ? parameter(before.bias) : nullptr,
@@ -337,7 +240,7 @@ void CudaProgram::norm_forward(const Operation& op, Prepared& prepared) {
       run(NormFixed{channels, state, parameters}, static_cast<std::size_t>(channels));
     } else {
       run_sums(NormStatistics<T>{tensor<T>(input), rows, channels, state, parameters}, rows,
-               channels);
+               channels, prepared.statistics_blocks);
     }
   };
   measure(prepared.norms[0], norm_parameters(op, op.from), op.input);
@@ -389,7 +292,7 @@ void CudaProgram::norm_backward_by(const Operation& op, Prepared& prepared) {
   const NormParameters branch = kBranch ? norm_parameters(*op.branch, op.from2) : NormParameters{};
   run_sums(NormGradientSums<T, kBranch>{x, x2, dy, signs, rows, channels, prepared.norms[0],
                                         prepared.norms[1], own, branch},
-           rows, channels);
+           rows, channels, prepared.gradient_blocks);
   const std::size_t whole = whole_batch() * op.in.elements();
   const std::size_t count = samples() * op.in.elements();
   run_vectors(NormGradient<T, kBranch>{x, x2, dy, signs,

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/core/dtype.h"
 #include "engine/plan/plan.h"
@@ -92,13 +96,21 @@ struct ConvOperands {
   void *bias = nullptr, *before = nullptr;  // for the epilogue
 };
 
-class ConvPlan {
+// What was chosen for a product.
+class ProductPlan {
  public:
-  virtual ~ConvPlan() = default;
+  virtual ~ProductPlan() = default;
   virtual std::size_t workspace_bytes() const = 0;
-  virtual void run(const ConvOperands& operands, Stream stream) = 0;
   virtual std::string implementation() const = 0;  // "cuDNN 9.19 engine 47, 12 MB of workspace"
+  virtual double seconds() const { return 0; }     // as measured for the choice; 0: not measured
 };
+template <typename Addresses>
+class PlanOf : public ProductPlan {
+ public:
+  virtual void run(const Addresses& operands, Stream stream) = 0;
+};
+
+using ConvPlan = PlanOf<ConvOperands>;
 
 // The product of a request without its epilogue, and kernels that do the rest.
 struct ConvApart {
@@ -124,13 +136,7 @@ struct MatmulOperands {
   float* bias = nullptr;  // for the epilogue
 };
 
-class MatmulPlan {
- public:
-  virtual ~MatmulPlan() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual void run(const MatmulOperands& operands, Stream stream) = 0;
-  virtual std::string implementation() const = 0;
-};
+using MatmulPlan = PlanOf<MatmulOperands>;
 
 // Causal attention. Sums are fp32.
 
@@ -156,12 +162,36 @@ struct AttentionOperands {
 
 using AttentionWork = std::function<void(const AttentionOperands&, Stream)>;
 
-class AttentionPlan {
- public:
-  virtual ~AttentionPlan() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual void run(const AttentionOperands& operands, Stream stream) = 0;
-  virtual std::string implementation() const = 0;
+using AttentionPlan = PlanOf<AttentionOperands>;
+
+// The addresses of a product's tensors, in the order of its kind: usually two factors and the
+// result.
+constexpr std::size_t kMostTensors = 14;
+struct Operands {
+  std::array<void*, kMostTensors> tensors{};
+  void* workspace = nullptr;
+  friend auto operator<=>(const Operands&, const Operands&) = default;
+};
+
+// A product's tensor, in the order of Operands.
+struct TensorSize {
+  enum class Use { read, written, added_to };
+
+  std::size_t elements = 0;
+  DType type = DType::f32;
+  Use use = Use::read;
+
+  std::size_t bytes() const { return elements * size_of(type); }
+};
+
+// Kernels of ours that compute the same in several ways. The first is the one to compare with.
+struct OwnWays {
+  std::string name;  // of the work, with its sizes
+  std::vector<TensorSize> sizes;
+  Math math = Math::fp32;  // of its values
+  std::size_t terms = 0;   // that are summed into an element of a result
+  std::size_t ways = 0;
+  std::function<void(std::size_t way, const Operands&, Stream)> run;
 };
 
 class Products {
@@ -177,6 +207,8 @@ class Products {
   // must outlive this and the plan.
   virtual std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
                                                    AttentionWork own) = 0;
+  // Which is the fastest; 0 where nothing is measured. What `own` refers to must outlive this.
+  virtual std::size_t own_way(const OwnWays& own) = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };
 
@@ -207,17 +239,38 @@ inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
   return shape;
 }
 
-// Of our kernels that compete with a library's: attention, and what stands apart from a product's
-// epilogue. A faster one gets another number, so that choices against the last one are made anew.
+// The same convolution of 2 x 2 pixels as one place with four times the sample's channels, which
+// the padding surrounds (FoldInput). nullopt: not of stride 2, or channels that hardly need it.
+// cuDNN has fast kernels for it, and none for a 16-bit plane of 4 channels.
+inline std::optional<ConvShape> fold_shape(const ConvShape& plain, int channels) {
+  constexpr int kMostChannels = 4;
+  if (plain.stride != 2 || channels > kMostChannels) return std::nullopt;
+  ConvShape folded = plain;
+  folded.kernel = (plain.kernel + 1) / 2;
+  folded.stride = 1;
+  folded.padding = 0;
+  folded.height = plain.out_height() + folded.kernel - 1;
+  folded.width = plain.out_width() + folded.kernel - 1;
+  folded.in = padded_channels(plain.math, 4 * channels);
+  return folded;
+}
+
+// Of our kernels that compete, with a library's or with each other: attention, what stands apart
+// from a product's epilogue, and OwnWays. A faster one gets another number, so that choices against
+// the last one are made anew.
 constexpr int kOwnKernels = 1;
 inline std::string with_own_kernels(std::string request) {
   return kOwnKernels == 1 ? request : request + ", own kernels " + std::to_string(kOwnKernels);
 }
 
-// Of the logits of a loss of tokens, in pieces of so many rows.
-inline std::size_t logit_rows(std::size_t labels) {
-  constexpr std::size_t kMost = 8192;
-  return piece_rows(labels, kMost);
+// Of the logits of a loss of tokens, in pieces of so many rows; the last piece may have fewer.
+// `free_bytes` of the device: a piece takes a quarter of them, unless that is less than some rows.
+inline std::size_t logit_rows(std::size_t labels, std::size_t row_bytes, std::size_t free_bytes) {
+  constexpr std::size_t kFew = 256;
+  std::size_t most = 8192;
+  while (most > kFew && most * row_bytes > free_bytes / 4) most /= 2;
+  const std::size_t even = piece_rows(labels, most);
+  return 2 * even >= std::min(most, labels) ? even : most;
 }
 inline ConvShape logits_shape(const Operation& operation, std::size_t rows, Math math) {
   ConvShape shape;

@@ -32,15 +32,6 @@ void for_each_weight(const Operation& op, Visit visit) {
   }
 }
 
-// Whether a data gradient, in blocks of about 128 x 128 results, is over after so few rounds of the
-// card that its last one, in which multiprocessors idle, counts.
-bool leaves_room(const ConvShape& shape, unsigned multiprocessors) {
-  constexpr std::int64_t kSide = 128, kRounds = 4;
-  const auto count = [](std::int64_t results) { return (results + kSide - 1) / kSide; };
-  const std::int64_t rows = std::int64_t{1} * shape.batch * shape.height * shape.width;
-  return count(rows) * count(shape.in) < kRounds * multiprocessors;
-}
-
 }  // namespace
 
 CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtime,
@@ -83,6 +74,7 @@ CudaProgram::CudaProgram(const Plan& plan, std::byte* gradients, Runtime& runtim
   second_workspace_ = own(second_workspace_bytes_);
   partials_ = own(partial_floats_ * sizeof(float));
   counters_ = own((tiles_ + 1) * sizeof(unsigned));
+  block_sums_ = own(block_sum_floats_ * sizeof(float));
   make_pieces();
   mark_decay();
   for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
@@ -113,7 +105,7 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
     case OpKind::batch_norm:
       return prepare_norm(op, prepared);
     case OpKind::layer_norm:
-      return need_sums<LayerNormParameters<float>>(op.in);
+      return prepare_layer_norm(op, prepared);
     case OpKind::embedding:
       prepared.token_order = own(count_labels() * sizeof(TokenRow));
       if (const std::size_t bytes = token_sort_bytes(count_labels()); bytes > 0) {
@@ -127,81 +119,6 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
     default:
       return;
   }
-}
-
-void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
-  if (info(op.input).type != info(op.output).type) {
-    throw usage_error(op.name + " reads the output of a dense layer, which is fp32", plan_.network,
-                      "use fp32 or tf32");
-  }
-  PreparedConv& conv = prepared.conv.emplace();
-  const std::size_t size = size_of(plan_.activation);
-  const ConvShape shape = conv_shape(op, plan_.batch, options_.math);
-  conv.padded = shape.in;
-  prepare_epilogues(op, conv, shape);
-  conv.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
-  need_workspace(conv.forward->workspace_bytes());
-  conv.beside = options_.second_stream && op.input_grad != kNone &&
-                leaves_room(shape, runtime_.multiprocessors());
-  need_workspace(conv.backward_weights->workspace_bytes(), conv.beside);
-  if (op.input_grad != kNone) {
-    need_workspace(conv.backward_data->workspace_bytes());
-  }
-  if (conv.padded != op.in.channels) {
-    const std::size_t rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-    conv.padded_w = own(rows * static_cast<std::size_t>(conv.padded) * size);
-    conv.padded_dw = own(conv.padded_w.bytes());
-    conv.w = conv.padded_w.data();
-    conv.dw = conv.padded_dw.data();
-    const std::size_t input = whole_batch() * op.in.elements() /
-                              static_cast<std::size_t>(op.in.channels) *
-                              static_cast<std::size_t>(conv.padded) * size;
-    if (!padded_input_.data()) padded_input_ = own(input);
-    padded_to_ = conv.padded;
-  } else if (narrow()) {
-    conv.w = narrow_parameters_.data() + offset(op.weight) * size;
-    conv.dw = narrow_gradients_.data() + offset(op.weight) * size;
-  } else {
-    conv.w = parameter(op.weight);
-    conv.dw = gradient(op.weight);
-  }
-  conv.bias = parameter(op.bias);
-  if (narrow()) conv.bias = narrow_parameters_.data() + offset(op.bias) * size;
-  if (!op.bias_cancels) need_sums<BiasGradient<float>>(op.out);
-  prepared.implementation = conv.forward->implementation();
-}
-
-void CudaProgram::prepare_epilogues(const Operation& op, PreparedConv& conv,
-                                    const ConvShape& shape) {
-  const auto inside = [&](int other) -> Prepared& {
-    return prepared_[static_cast<std::size_t>(other)];
-  };
-  ConvRequest forward{shape, ConvPass::forward};
-  if (is_plain_product(shape) && !op.bias_cancels && !op.relu) {
-    const int behind = epilogue_behind(plan_, index(op));
-    forward.epilogue = behind == kNone                          ? Epilogue::bias
-                       : operation(behind).kind == OpKind::gelu ? Epilogue::bias_gelu
-                                                                : Epilogue::bias_add;
-    if (behind != kNone) inside(behind).forward_inside = true;
-  }
-  conv.with_forward = forward.epilogue;
-  conv.forward = conv_plan(forward);
-  if (op.input_grad == kNone) return;
-  ConvRequest data{shape, ConvPass::backward_data, op.adds_input_grad};
-  const int gelu = gelu_before(plan_, index(op));
-  if (is_plain_product(shape) && gelu != kNone) {
-    data.epilogue = Epilogue::gelu_gradient;
-    inside(gelu).backward_inside = true;
-  }
-  conv.with_data = data.epilogue;
-  conv.backward_data = conv_plan(data);
-}
-
-std::unique_ptr<ConvPlan> CudaProgram::conv_plan(ConvRequest request) {
-  if (request.epilogue == Epilogue::none) return products_.conv(request);
-  ConvRequest plain = request;
-  plain.epilogue = Epilogue::none;
-  return products_.conv_with(request, product_apart(runtime_, request, products_.conv(plain)));
 }
 
 void CudaProgram::prepare_dense(const Operation& op, Prepared& prepared) {
@@ -260,7 +177,14 @@ void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
     return s;
   };
   prepared.norms = {state(), op.branch ? state() : NormState{}};
-  need_sums<NormGradientSums<float, true>>(op.in);
+  need_sums<NormGradientSums<float, true>>(op.in, kMostNormBlocks);
+  const std::size_t rows = whole_batch() * op.in.elements() / channels;
+  prepared.statistics_blocks =
+      choose_statistics_blocks(runtime_, products_, rows, op.in.channels, options_.math);
+  if (!op.pool) {
+    prepared.gradient_blocks = choose_gradient_blocks(
+        runtime_, products_, rows, op.in.channels, options_.math, op.branch.has_value(), op.relu);
+  }
   prepared.implementation = op.pool ? "own kernels, pooling inside" : "own kernels, two passes";
 }
 
@@ -280,7 +204,7 @@ void CudaProgram::make_pieces() {
       }
     };
     if (!is_product_of_places(op)) continue;
-    if (narrow() && prepared.conv->padded == op.in.channels) add(op.weight, GradientPiece::narrow);
+    if (narrow() && !prepared.conv->laid_w.data()) add(op.weight, GradientPiece::narrow);
     if (op.bias_cancels) add(op.bias, GradientPiece::zero);
     prepared.pieces = static_cast<unsigned>(all.size()) - prepared.first_piece;
   }
@@ -288,15 +212,6 @@ void CudaProgram::make_pieces() {
   pieces_ = own(all.size() * sizeof(GradientPiece));
   runtime_.copy(pieces_.data(), all.data(), pieces_.bytes(), compute_.stream());
   runtime_.synchronize_stream(compute_.stream());
-}
-
-// `blocks`: at most so many a multiprocessor.
-ChannelTiling CudaProgram::tiling(std::size_t rows, int channels, unsigned blocks) const {
-  ChannelTiling t{rows, channels, 1};
-  const unsigned wanted = std::max(1U, blocks * runtime_.multiprocessors() / t.tiles());
-  const std::size_t useful = (rows + t.rows_at_once() - 1) / t.rows_at_once();
-  t.splits = static_cast<unsigned>(std::clamp<std::size_t>(useful, 1, wanted));
-  return t;
 }
 
 void CudaProgram::load(const Batch& batch) {

@@ -22,23 +22,18 @@
 #include "engine/device/cuda/lane.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/replays.h"
+#include "engine/device/cuda/ways.h"
 #include "engine/device/device.h"
 #include "engine/plan/plan.h"
 
 namespace paceline::cuda {
 
 // Of kernels: who launches one includes its header.
-template <typename Row>
-struct ChannelSums;
-struct ChannelTiling;
 template <typename T>
 struct Dropout;
 struct NormParameters;
 struct NormState;
-struct RowLosses;
 struct StepValues;
-struct TokenRow;
-struct TokenRows;
 
 // Copies a step's input to the device, in two slots: the copy lane fills one while the program
 // computes on the other.
@@ -88,9 +83,11 @@ struct PreparedConv {
   std::unique_ptr<ConvPlan> forward, backward_data, backward_weights;
   Epilogue with_forward = Epilogue::none, with_data = Epilogue::none;
   bool beside = false;  // its weight gradient runs beside its data gradient
-  int padded = 0;       // input channels including padding
+  ConvShape shape;      // of the products
+  bool folded = false;  // it reads 2 x 2 pixels as one place; see fold_shape()
   void *w = nullptr, *dw = nullptr, *bias = nullptr;
-  Memory padded_w, padded_dw;  // if channels are padded
+  Memory laid_w,
+      laid_dw;  // if the products' weights lie otherwise than the arena's; see laid_input_
 };
 
 // The plans of a dense layer.
@@ -100,19 +97,22 @@ struct PreparedDense {
   Memory wide_x, wide_dx;                     // if it reads a 16-bit plane
 };
 
-// The loss of tokens, in pieces of rows, and the plans of its products.
+// The loss of tokens, in pieces of rows, and the plans of their products: of whole pieces, and of
+// the rest that is left.
 struct PreparedTokenLoss {
-  std::unique_ptr<ConvPlan> logits, backward_data, backward_weights;
-  std::size_t rows = 0;          // of a piece
-  Memory piece, table_gradient;  // logits; the table's gradient, in the planes' type
+  struct Piece {
+    std::size_t rows = 0;
+    std::unique_ptr<ConvPlan> logits, backward_data, backward_weights;
+  };
+  Piece whole, rest;
+  std::size_t way = 0;            // run_token_loss()
+  Memory logits, table_gradient;  // of a piece; in the planes' type
 };
 
 struct PreparedAttention {
   std::unique_ptr<AttentionPlan> forward, backward;
   Memory products;
 };
-
-constexpr unsigned kElementThreads = 256;  // of a block of an element-wise kernel
 
 // Rows of a batch in the order of their tokens, rows of one token in order. `scratch` has as many
 // bytes as token_sort_bytes() says of the most rows.
@@ -150,7 +150,10 @@ class CudaProgram final : public Program {
   void write_statistic(int index, std::span<const double> values) override;
   void reserve(Optimizer optimizer, bool accumulates) override;
   ProgramState state(Optimizer optimizer) override;
-  void state_written() override { copies_stale_ = true; }
+  void state_written() override {
+    copies_stale_ = true;
+    rule_set_.reset();  // the count of skipped steps, too
+  }
   void to_canonical(int index, std::span<const std::byte> own, std::byte* canonical) const override;
   void from_canonical(int index, std::span<const std::byte> canonical,
                       std::byte* own) const override;
@@ -167,6 +170,8 @@ class CudaProgram final : public Program {
     Memory norm_vectors;
     Memory token_order, token_sort;  // of an embedding: TokenRow; see order_tokens()
     std::vector<NormState> norms;    // the operation's own, and its branch's or null pointers
+    unsigned statistics_blocks = 0, gradient_blocks = 0;
+    std::size_t way = 0;  // run_layer_norm_gradient()
     // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;
@@ -180,19 +185,32 @@ class CudaProgram final : public Program {
   // With the epilogue of `shape` if the library supports it; `has_epilogue` says whether.
   std::unique_ptr<MatmulPlan> matmul(MatmulShape shape, bool& has_epilogue);
   // The forward plan, and that of the data gradient.
-  void prepare_epilogues(const Operation& op, PreparedConv& conv, const ConvShape& shape);
+  void prepare_epilogues(const Operation& op, PreparedConv& conv);
   std::unique_ptr<ConvPlan> conv_plan(ConvRequest request);
+  // Of one that reads the sample: its input in 2 x 2 pixels, if that is measured to be faster.
+  void prepare_folded(const Operation& op, PreparedConv& conv);
+  void prepare_laid(PreparedConv& conv);
+  WeightLayout weight_layout(const Operation& op, const PreparedConv& conv) const;
   void prepare_norm(const Operation& op, Prepared& prepared);
   void prepare_attention(const Operation& op, Prepared& prepared);
   void prepare_token_loss(const Operation& op, Prepared& prepared);
+  PreparedTokenLoss::Piece loss_piece(const Operation& op, std::size_t rows);
   void make_pieces();
   Memory own(std::size_t bytes);
   void need_workspace(std::size_t bytes, bool beside = false) {
     std::size_t& most = beside ? second_workspace_bytes_ : workspace_bytes_;
     most = std::max(most, bytes);
   }
+  // Of so many rows, or of a plane.
   template <typename Row>
-  void need_sums(const Shape& shape);
+  void need_sums(std::size_t rows, int channels, unsigned blocks = Row::kBlocks);
+  template <typename Row>
+  void need_sums(const Shape& shape, unsigned blocks = Row::kBlocks) {
+    const auto places =
+        static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width);
+    need_sums<Row>(whole_batch() * places, shape.channels, blocks);
+  }
+  void prepare_layer_norm(const Operation& op, Prepared& prepared);
   Math dense_math() const { return options_.math == Math::fp32 ? Math::fp32 : Math::tf32; }
   bool narrow() const { return size_of(plan_.activation) == 2; }
 
@@ -204,8 +222,13 @@ class CudaProgram final : public Program {
     run(kernel, (elements + kVector - 1) / kVector);
   }
   template <typename Row>
-  void run_sums(const Row& row, std::size_t rows, int channels);
-  ChannelTiling tiling(std::size_t rows, int channels, unsigned blocks) const;
+  void run_sums(const Row& row, std::size_t rows, int channels, unsigned blocks = Row::kBlocks) {
+    launch_sums(runtime_, row, make_tiling(runtime_, rows, channels, blocks), sum_memory(),
+                compute_.stream());
+  }
+  SumMemory sum_memory() const {
+    return {floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), floats(block_sums_)};
+  }
 
   // One operation.
   void run_forward(const Operation& op, Prepared& prepared);
@@ -264,7 +287,7 @@ class CudaProgram final : public Program {
   void update_range(const UpdateRule& rule, std::size_t begin, std::size_t end);
   void mark_decay();
   void refresh_copies();
-  void refresh_padded(const Operation& op, Prepared& prepared);
+  void refresh_laid(const Operation& op, Prepared& prepared);
 
   template <typename T = float>
   T* tensor(int index) const {
@@ -312,13 +335,13 @@ class CudaProgram final : public Program {
   CudaDeviceOptions options_;
   Staging staging_;
 
-  int padded_to_ = 0;  // number of channels of padded_input_
+  const PreparedConv* laid_ = nullptr;  // of those that read laid_input_ in one shape
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0, second_workspace_bytes_ = 0;
-  std::size_t partial_floats_ = 0, tiles_ = 0;
+  std::size_t partial_floats_ = 0, tiles_ = 0, block_sum_floats_ = 0;
   Memory activations_, parameters_, statistics_, first_moments_, second_moments_;
   Memory narrow_parameters_, narrow_gradients_;  // with 16-bit planes
-  Memory padded_input_;                          // of convolutions that read the sample
-  Memory workspace_, second_workspace_, partials_, counters_;
+  Memory laid_input_;                            // the sample as convolutions read it
+  Memory workspace_, second_workspace_, partials_, counters_, block_sums_;
   Memory pieces_;  // GradientPiece
   Memory sums_, host_sums_, row_loss_, row_correct_;
   Memory loss_scale_;          // fp16
@@ -328,6 +351,7 @@ class CudaProgram final : public Program {
   Memory kept_gradients_;      // stored gradients of earlier batches
   std::vector<Prepared> prepared_;
   bool copies_stale_ = true, has_state_ = false;
+  std::size_t update_way_ = 0;  // run_update()
   std::optional<UpdateRule> rule_set_;
 
   int samples_ = 0, global_samples_ = 0;
@@ -345,17 +369,6 @@ ConvApart product_apart(Runtime& runtime, const ConvRequest& request,
 int epilogue_behind(const Plan& plan, int product);  // the GELU or the addition right behind it
 int gelu_before(const Plan& plan, int product);      // whose gradient it can compute
 
-// Helpers for launching kernels.
-
-// One thread per item, as far as the device can hold them.
-template <typename Kernel>
-void launch_over(Runtime& runtime, const Kernel& kernel, std::size_t items, Stream stream) {
-  constexpr std::size_t kBlocksEach = 16;  // blocks per multiprocessor, in sequence
-  const std::size_t most = kBlocksEach * runtime.multiprocessors();
-  const std::size_t blocks = std::min((items + kElementThreads - 1) / kElementThreads, most);
-  runtime.launch(kernel, {static_cast<unsigned>(blocks), kElementThreads, 0}, stream);
-}
-
 template <typename Kernel>
 void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
   if (items == 0) return;
@@ -363,19 +376,10 @@ void CudaProgram::run(const Kernel& kernel, std::size_t items, Stream stream) {
 }
 
 template <typename Row>
-void CudaProgram::run_sums(const Row& row, std::size_t rows, int channels) {
-  const auto t = tiling(rows, channels, Row::kBlocks);
-  runtime_.launch(
-      ChannelSums<Row>{t, floats(partials_), reinterpret_cast<unsigned*>(counters_.data()), row},
-      {t.splits * t.tiles(), t.kThreads, ChannelSums<Row>::shared_bytes()}, compute_.stream());
-}
-
-// Buffers for sums over a plane's channels, for a whole batch.
-template <typename Row>
-void CudaProgram::need_sums(const Shape& shape) {
-  const auto channels = static_cast<std::size_t>(shape.channels);
-  const auto t = tiling(whole_batch() * shape.elements() / channels, shape.channels, Row::kBlocks);
-  partial_floats_ = std::max(partial_floats_, Row::kSums * t.splits * channels);
+void CudaProgram::need_sums(std::size_t rows, int channels, unsigned blocks) {
+  const auto t = make_tiling(runtime_, rows, channels, blocks);
+  partial_floats_ =
+      std::max(partial_floats_, Row::kSums * t.splits * static_cast<std::size_t>(channels));
   tiles_ = std::max<std::size_t>(tiles_, t.tiles());
 }
 

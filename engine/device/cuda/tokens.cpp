@@ -13,9 +13,7 @@ namespace paceline::cuda {
 
 namespace {
 
-// The fastest of those tried on an H200. A layer norm's row is short: the threads of one warp
-// hardly wait for each other.
-constexpr unsigned kLogitThreads = 256, kNormThreads = 32, kTokenThreads = 128;
+constexpr unsigned kTokenThreads = 128;  // the fastest of those tried on an H200
 
 std::size_t places(const Operation& op) {
   return static_cast<std::size_t>(op.out.height) * static_cast<std::size_t>(op.out.width);
@@ -123,21 +121,41 @@ void CudaProgram::prepare_attention(const Operation& op, Prepared& prepared) {
   attention.products = own(count_labels() * static_cast<std::size_t>(op.heads) * sizeof(float));
 }
 
+void CudaProgram::prepare_layer_norm(const Operation& op, Prepared& prepared) {
+  need_sums<LayerNormParameters<float>>(op.in);
+  if (op.input_grad == kNone) return;
+  const std::size_t rows = whole_batch() * places(op);
+  prepared.way = choose_layer_norm(runtime_, products_, rows, op.in.channels, options_.math,
+                                   op.adds_input_grad);
+  if (prepared.way == 0) return;
+  const std::size_t blocks = most_layer_norm_blocks(runtime_);
+  need_sums<BlockSums>(blocks, op.in.channels);
+  const std::size_t sums = BlockSums::kSums * blocks * static_cast<std::size_t>(op.in.channels);
+  block_sum_floats_ = std::max(block_sum_floats_, sums);
+}
+
 void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
   PreparedTokenLoss& loss = prepared.loss.emplace();
-  loss.rows = logit_rows(count_labels());
-  const ConvShape shape = logits_shape(op, loss.rows, options_.math);
-  loss.logits = products_.conv({shape, ConvPass::forward, false});
-  loss.backward_data = products_.conv({shape, ConvPass::backward_data, false});
-  loss.backward_weights = products_.conv({shape, ConvPass::backward_weights, false});
-  for (const auto* plan : {&loss.logits, &loss.backward_data, &loss.backward_weights}) {
-    need_workspace((*plan)->workspace_bytes());
-  }
   const std::size_t size = size_of(plan_.activation);
   const auto classes = static_cast<std::size_t>(op.out.channels);
-  loss.piece = own(loss.rows * classes * size);
+  const std::size_t rows = logit_rows(count_labels(), classes * size, runtime_.free_bytes());
+  loss.whole = loss_piece(op, rows);
+  if (count_labels() % rows != 0) loss.rest = loss_piece(op, count_labels() % rows);
+  loss.way = choose_token_loss(runtime_, products_, rows, op.out.channels, options_.math);
+  loss.logits = own(rows * classes * size);
   loss.table_gradient = own(classes * static_cast<std::size_t>(op.in.channels) * size);
-  prepared.implementation = loss.logits->implementation();
+  prepared.implementation = loss.whole.logits->implementation();
+}
+
+PreparedTokenLoss::Piece CudaProgram::loss_piece(const Operation& op, std::size_t rows) {
+  const ConvShape shape = logits_shape(op, rows, options_.math);
+  PreparedTokenLoss::Piece piece{rows, products_.conv({shape, ConvPass::forward}),
+                                 products_.conv({shape, ConvPass::backward_data}),
+                                 products_.conv({shape, ConvPass::backward_weights})};
+  for (const auto* plan : {&piece.logits, &piece.backward_data, &piece.backward_weights}) {
+    need_workspace((*plan)->workspace_bytes());
+  }
+  return piece;
 }
 
 TokenRows CudaProgram::token_rows(std::size_t context) const {
@@ -183,16 +201,13 @@ void CudaProgram::tokens_backward(const Operation& op, Prepared& prepared) {
           op.out.elements());
       return token_gradient<T>(op, prepared);
     case OpKind::layer_norm:
-      run_sums(LayerNormParameters<T>{tensor<T>(op.input), dy, tensor(op.saved),
-                                      gradient(op.weight), gradient(op.bias), op.out.channels},
-               rows, op.out.channels);
-      if (op.input_grad == kNone) return;
-      return runtime_.launch(
-          LayerNormGradient<T>{tensor<T>(op.input), dy, tensor<T>(op.input_grad),
-                               parameter(op.weight), tensor(op.saved), op.out.channels,
-                               op.adds_input_grad},
-          {static_cast<unsigned>(rows), kNormThreads, kNormThreads * sizeof(float)},
-          compute_.stream());
+      return run_layer_norm_gradient(
+          runtime_, prepared.way,
+          LayerNormWork<T>{tensor<T>(op.input), dy,
+                           op.input_grad == kNone ? nullptr : tensor<T>(op.input_grad),
+                           parameter(op.weight), tensor(op.saved), gradient(op.weight),
+                           gradient(op.bias), rows, op.out.channels, op.adds_input_grad},
+          sum_memory(), compute_.stream());
     case OpKind::gelu:
       if (op.input_grad == kNone || prepared.backward_inside) return;
       return run_vectors(
@@ -242,23 +257,25 @@ void CudaProgram::token_loss(const Operation& op, Prepared& prepared) {
                                               offset(op.weight) * size_of(plan_.activation))
                          : parameter(op.weight);
   const Stream stream = compute_.stream();
-  for (std::size_t first = 0; first < count_labels(); first += loss.rows) {
+  for (std::size_t first = 0; first < count_labels(); first += loss.whole.rows) {
+    const bool fits = first + loss.whole.rows <= count_labels();
+    const PreparedTokenLoss::Piece& piece = fits ? loss.whole : loss.rest;
     T* x = tensor<T>(op.input) + first * width;
     T* dx = tensor<T>(op.output) + first * width;
-    loss.logits->run({x, table, loss.piece.data(), workspace_.data()}, stream);
-    runtime_.launch(
-        TokenLoss<T>{reinterpret_cast<T*>(loss.piece.data()), token_rows(context), first,
-                     row_losses(counted_rows(first, loss.rows, context)), op.out.channels,
-                     loss_scale(), scale, trains},
-        {static_cast<unsigned>(loss.rows), kLogitThreads, kLogitThreads * sizeof(double)}, stream);
+    piece.logits->run({x, table, loss.logits.data(), workspace_.data()}, stream);
+    run_token_loss(runtime_, loss.way,
+                   TokenLoss<T>{reinterpret_cast<T*>(loss.logits.data()), token_rows(context),
+                                first, row_losses(counted_rows(first, piece.rows, context)),
+                                op.out.channels, loss_scale(), scale, trains},
+                   piece.rows, stream);
     if (!trains) continue;
-    loss.backward_weights->run(
-        {x, loss.table_gradient.data(), loss.piece.data(), workspace_.data()}, stream);
+    piece.backward_weights->run(
+        {x, loss.table_gradient.data(), loss.logits.data(), workspace_.data()}, stream);
     float* sum = gradient(op.weight);
     run_vectors(Convert<float, T>{reinterpret_cast<const T*>(loss.table_gradient.data()), sum,
                                   elements, first == 0 ? nullptr : sum},
                 elements);
-    loss.backward_data->run({dx, table, loss.piece.data(), workspace_.data()}, stream);
+    piece.backward_data->run({dx, table, loss.logits.data(), workspace_.data()}, stream);
   }
 }
 

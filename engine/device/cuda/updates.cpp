@@ -39,6 +39,7 @@ void CudaProgram::finish_gradients(int from, int to) {
 void CudaProgram::prepare_state(Optimizer optimizer) {
   if (std::exchange(has_state_, true)) return;
   const std::size_t bytes = plan_.arena_elements * sizeof(float);
+  update_way_ = choose_update(runtime_, products_, optimizer, plan_.arena_elements, options_.math);
   const int arenas = state_arenas(optimizer);
   if (arenas > 0) first_moments_ = runtime_.device_memory(bytes);
   if (arenas > 1) second_moments_ = runtime_.device_memory(bytes);
@@ -64,8 +65,9 @@ void CudaProgram::set_rule(const UpdateRule& rule) {
     throw internal_error("a step updates by another rule than it was announced with");
   }
   rule_set_ = rule;
-  runtime_.launch(SetRule{rule, reinterpret_cast<UpdateRule*>(rule_.data())}, {1, 1, 0},
-                  compute_.stream());
+  runtime_.launch(SetRule{rule, reinterpret_cast<UpdateRule*>(rule_.data()),
+                          reinterpret_cast<const LossScale*>(loss_scale_.data())},
+                  {1, 1, 0}, compute_.stream());
 }
 
 // What of a rule decides which work is queued.
@@ -129,31 +131,38 @@ void CudaProgram::update_range(const UpdateRule& rule, std::size_t begin, std::s
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
     T* copy = narrow() ? reinterpret_cast<T*>(narrow_parameters_.data()) + begin : nullptr;
-    run(Update<T>{at(parameters_), at(first_moments_), at(second_moments_),
-                  reinterpret_cast<const float*>(gradients_) + begin, copy,
-                  reinterpret_cast<const UpdateRule*>(rule_.data()),
-                  reinterpret_cast<const LossScale*>(loss_scale_.data()),
-                  rule.clip_norm > 0 ? reinterpret_cast<const ClipState*>(clip_.data()) : nullptr,
-                  rule.decays() ? decays + begin / kDecayGroup : nullptr, end - begin},
-        end - begin);
+    const UpdateWork<T> work{
+        at(parameters_),
+        at(first_moments_),
+        at(second_moments_),
+        reinterpret_cast<const float*>(gradients_) + begin,
+        copy,
+        reinterpret_cast<const UpdateRule*>(rule_.data()),
+        reinterpret_cast<const LossScale*>(loss_scale_.data()),
+        rule.clip_norm > 0 ? reinterpret_cast<const ClipState*>(clip_.data()) : nullptr,
+        rule.decays() ? decays + begin / kDecayGroup : nullptr,
+        end - begin};
+    if (end > begin) {
+      run_update(runtime_, update_way_, work, compute_.stream());
+    }
   });
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     const Operation& op = plan_.operations[i];
     if (!prepared_[i].conv) continue;
     const std::size_t weight = offset(op.weight);
-    if (weight >= begin && weight < end) refresh_padded(op, prepared_[i]);
+    if (weight >= begin && weight < end) refresh_laid(op, prepared_[i]);
   }
 }
 
-void CudaProgram::refresh_padded(const Operation& op, Prepared& prepared) {
+void CudaProgram::refresh_laid(const Operation& op, Prepared& prepared) {
   const PreparedConv& conv = *prepared.conv;
-  if (!conv.padded_w.data()) return;
+  if (!conv.laid_w.data()) return;
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
-    const auto rows = static_cast<std::size_t>(op.kernel * op.kernel * op.out.channels);
-    run(FitRows<T, float>{parameter(op.weight), static_cast<T*>(conv.w), rows, op.in.channels,
-                          conv.padded},
-        rows * static_cast<std::size_t>(conv.padded));
+    const std::size_t weights = conv.laid_w.bytes() / sizeof(T);
+    run(LayWeights<T>{parameter(op.weight), static_cast<T*>(conv.w), weights,
+                      weight_layout(op, conv)},
+        weights);
   });
 }
 
@@ -170,7 +179,7 @@ void CudaProgram::refresh_copies() {
     });
   }
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
-    if (prepared_[i].conv) refresh_padded(plan_.operations[i], prepared_[i]);
+    if (prepared_[i].conv) refresh_laid(plan_.operations[i], prepared_[i]);
   }
 }
 

@@ -180,12 +180,21 @@ TEST(EmulatedCuda, DenseLayersNeedNoEpilogue) {
   EXPECT_EQ(without.kernels, with.kernels + 2 * (1 + 1) + 2);  // a step, then an evaluation
 }
 
-TEST(EmulatedCuda, ATransformerNeedsNoEpilogue) {
+// Nor measurements: without them everything is as it was before something competed.
+TEST(EmulatedCuda, NetworksNeedNoEpilogueAndNoMeasurements) {
   for (const NetworkCase& one : network_cases()) {
-    if (one.name != "transformer") continue;
+    if (one.name != "transformer" && one.name != "resnet_stem") continue;
     for (const auto& [precision, bound] : {std::pair{"fp32", 1e-4}, {"bf16", 0.1}}) {
       follow_the_reference(make_emulated(precision, true, nullptr, false), one, precision, true, 5,
                            bound);
+    }
+    for (const bool measured : {false, true}) {
+      int folded = 0;
+      Replica replica(make_emulated("fp32", true, nullptr, measured), one.network, 4, true);
+      for (const std::string& line : replica.program().implementations()) {
+        folded += line.ends_with("on the host, of 2 x 2 pixels");
+      }
+      EXPECT_EQ(folded, measured && one.name == "resnet_stem");
     }
   }
 }
@@ -446,6 +455,30 @@ TEST_P(Cuda, AnInfiniteGradientSkipsTheStepInFp16) {
   const std::vector<double> second = step(false);
   EXPECT_NE(program.read_parameter(0), before);
   EXPECT_LT(relative_error(second, first), 1e-3);  // the scale is taken out again
+}
+
+// Its rate is corrected by the steps that it took, as frameworks count them.
+TEST_P(Cuda, AdamDoesNotCountStepsThatFp16Skipped) {
+  const Network network = small_conv();
+  const RandomBatch inputs(network, 2, 2, 1);
+  const auto change = [&](int skipped) {
+    Replica replica(make_gpu(GetParam(), "fp16"), network, 2, true);
+    Program& program = replica.program();
+    std::vector<double> before;
+    for (int step = 1; step <= skipped + 1; ++step) {
+      program.forward(inputs.batch(), Mode::train);
+      program.backward(static_cast<int>(replica.plan().operations.size()) - 1, 0);
+      if (step <= skipped) replica.poison_gradients();
+      before = program.read_parameter(0);
+      program.update(update_rule(Optimizer::adam, 0.01, 0, step), 0, replica.plan().arena_elements);
+    }
+    std::vector<double> changed = program.read_parameter(0);
+    for (std::size_t i = 0; i < changed.size(); ++i) changed[i] -= before[i];
+    return changed;
+  };
+  const std::vector<double> first = change(0);
+  EXPECT_GT(compute_norm(first), 0);
+  EXPECT_LT(relative_error(change(3), first), 1e-3);
 }
 
 TEST(EmulatedCuda, RefusesWhatItCannotCompute) {

@@ -3,47 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 
 #include "engine/device/cuda/gpu_runtime.h"
 #include "engine/device/cuda/kernels/loss.h"
 #include "engine/device/cuda/kernels/norm_pool.h"
-#include "engine/device/cuda/kernels/tokens.h"
-#include "engine/device/cuda/program.h"
+#include "tests/conformance/cuda/on_device.h"
 #include "tests/support/host_cuda/block.h"
 #include "tests/support/host_cuda/host_runtime.h"
 
 namespace paceline::cuda {
 namespace {
-
-// Whole numbers, of which every sum here is exact.
-std::vector<float> numbers(std::size_t count, int seed) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(seed) * 13) % 11) - 5;
-  }
-  return values;
-}
-
-// Values in memory of the device, which the test reads and writes as its own.
-template <typename T>
-class OnDevice {
- public:
-  OnDevice(Runtime& runtime, const std::vector<T>& values)
-      : memory_(runtime.device_memory(values.size() * sizeof(T))), count_(values.size()) {
-    std::memcpy(memory_.data(), values.data(), memory_.bytes());
-  }
-  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
-  std::vector<T> values() const { return {data(), data() + count_}; }
-  const T& operator[](std::size_t i) const { return data()[i]; }
-
- private:
-  Memory memory_;
-  std::size_t count_;
-};
 
 // The emulated GPU itself: all threads of a block wait at a barrier, or none.
 TEST(EmulatedKernels, ABarrierThatOnlySomeThreadsKnowIsAnError) {
@@ -306,104 +277,6 @@ TEST(EmulatedKernels, GradientsOfNormsAreThoseOfTheirFactors) {
     }
   }
   runtime->destroy_stream(stream);
-}
-
-// Rows of one token, far apart and more than are added at once; tokens that nothing reads; widths
-// that are no whole vectors.
-TEST(EmulatedKernels, EachTokenGetsTheGradientsOfItsRows) {
-  const auto runtime = make_host_runtime();
-  const Stream stream = runtime->make_stream();
-  constexpr std::size_t kContext = 150, kTokens = 97, kFrequent = 31;
-  for (const std::size_t samples : {std::size_t{1}, std::size_t{4}}) {
-    for (const int width : {5, 16}) {
-      const std::size_t rows = samples * kContext, columns = static_cast<std::size_t>(width);
-      std::vector<std::uint16_t> tokens;
-      for (std::size_t i = 0; i < samples * (kContext + 1); ++i) {
-        tokens.push_back(static_cast<std::uint16_t>(i % 3 == 0 ? kFrequent : i * i % kTokens));
-      }
-      const std::vector<float> dy = numbers(rows * columns, width);
-      std::vector<float> wanted = numbers(kTokens * columns, 3);
-      const OnDevice<std::uint16_t> tokens_there(*runtime, tokens);
-      const OnDevice<float> dy_there(*runtime, dy), gradient(*runtime, wanted);
-      const OnDevice<TokenRow> order(*runtime, std::vector<TokenRow>(rows));
-      for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t token = tokens[row + row / kContext];
-        for (std::size_t i = 0; i < columns; ++i) {
-          wanted[token * columns + i] += dy[row * columns + i];
-        }
-      }
-      runtime->launch(TokenOrder{{tokens_there.data(), rows, kContext}, order.data()},
-                      {static_cast<unsigned>(rows / TokenOrder::kThreads + 1), TokenOrder::kThreads,
-                       TokenOrder::shared_bytes()},
-                      stream);
-      runtime->launch(
-          TokenGradient<float>{order.data(), dy_there.data(), gradient.data(), rows, width},
-          {7, 32, 0}, stream);
-      runtime->synchronize_stream(stream);
-      EXPECT_EQ(gradient.values(), wanted) << rows << " rows of " << width;
-    }
-  }
-}
-
-// More than are compared with each other, of tokens whose high bytes differ, too; the last tile is
-// not full.
-TEST(EmulatedKernels, ManyRowsAreSortedByTheirTokensInOrder) {
-  const auto runtime = make_host_runtime();
-  const Stream stream = runtime->make_stream();
-  constexpr std::size_t kContext = 1000, kSamples = 34, kRows = kContext * kSamples;
-  ASSERT_GT(token_sort_bytes(kRows), 0U);
-  ASSERT_NE(kRows % TokenDigits::kTile, 0U);
-  std::vector<std::uint16_t> tokens;
-  std::uint32_t state = 1;
-  for (std::size_t i = 0; i < kSamples * (kContext + 1); ++i) {
-    state = state * 1664525 + 1013904223;
-    tokens.push_back(i % 5 == 0 ? 65535 : static_cast<std::uint16_t>((state >> 16) % 3000));
-  }
-  const OnDevice<std::uint16_t> there(*runtime, tokens);
-  const OnDevice<TokenRow> order(*runtime, std::vector<TokenRow>(kRows));
-  const OnDevice<std::byte> scratch(*runtime, std::vector<std::byte>(token_sort_bytes(kRows)));
-  order_tokens(*runtime, {there.data(), kRows, kContext}, order.data(), scratch.data(), stream);
-  runtime->synchronize_stream(stream);
-  std::vector<unsigned> wanted(kRows);
-  std::iota(wanted.begin(), wanted.end(), 0U);
-  const auto token = [&](unsigned row) { return tokens[row + row / kContext]; };
-  std::ranges::stable_sort(wanted, {}, token);
-  const std::vector<TokenRow> sorted = order.values();
-  for (std::size_t i = 0; i < kRows; ++i) {
-    ASSERT_EQ(sorted[i].row, wanted[i]) << i;
-    ASSERT_EQ(sorted[i].token, token(wanted[i]));
-  }
-}
-
-// A label that is impossible to the network, alone in its thread's vector: the loss is infinite,
-// the gradients are not.
-TEST(EmulatedKernels, AnInfiniteLossOfATokenHasFiniteGradients) {
-  const auto runtime = make_host_runtime();
-  const Stream stream = runtime->make_stream();
-  constexpr int kClasses = 9;
-  std::vector<float> x(kClasses, 1);
-  x.back() = -INFINITY;
-  const OnDevice<float> logits(*runtime, x), row_loss(*runtime, {0});
-  const OnDevice<std::uint16_t> tokens(*runtime, {0, kClasses - 1});
-  const OnDevice<std::uint8_t> row_correct(*runtime, {0});
-  const OnDevice<double> sums(*runtime, {0, 0, 0});
-  const OnDevice<unsigned> finished(*runtime, {0});
-  constexpr unsigned kThreads = 32;
-  runtime->launch(TokenLoss<float>{logits.data(),
-                                   {tokens.data(), 1, 1},
-                                   0,
-                                   RowLosses{row_loss.data(), row_correct.data(), sums.data(),
-                                             finished.data(), 1},
-                                   kClasses,
-                                   nullptr,
-                                   1,
-                                   true},
-                  {1, kThreads, kThreads * sizeof(double)}, stream);
-  runtime->synchronize_stream(stream);
-  EXPECT_EQ(sums[0], INFINITY);
-  for (int i = 0; i < kClasses; ++i) {
-    EXPECT_FLOAT_EQ(logits[static_cast<std::size_t>(i)], i == kClasses - 1 ? -1 : 0.125F) << i;
-  }
 }
 
 // Rows of a loss, from fewer than a block has threads to several times as many.

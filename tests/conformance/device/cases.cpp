@@ -73,6 +73,9 @@ void add_residual_cases(Cases& cases) {
       .relu()
       .flatten()
       .dense(3);
+  Network& both = cases.add("two_of_the_input", {8, 8, 3}, 3).conv(4, 3, 2, 1);
+  const int strided = both.last();
+  both.from(kInput).conv(4, 3, 1, 1).max_pool(2).add(strided).flatten().dense(3);
   Network& plain = cases.add("add_without_norm", {6, 5, 2}, 3).conv(4, 3, 1, 1);
   const int start = plain.last();
   plain.relu().conv(4, 3, 1, 1).add(start).flatten().dense(3);

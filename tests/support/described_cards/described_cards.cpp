@@ -39,6 +39,17 @@ std::string card_description(const std::string& name) {
               suggestion(name, described_cards()));
 }
 
+namespace {
+
+std::size_t rows_of_logits(const Plan& plan, const Operation& operation, Math math) {
+  return logit_rows(
+      static_cast<std::size_t>(plan.batch) * static_cast<std::size_t>(plan.labels_per_sample),
+      static_cast<std::size_t>(operation.out.channels) * size_of(stored_as(math)),
+      std::size_t{140} << 30);  // as an H200 has
+}
+
+}  // namespace
+
 std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
   std::vector<ConvRequest> requests;
   const auto add = [&](const ConvRequest& request) {
@@ -50,16 +61,18 @@ std::vector<ConvRequest> conv_requests(const Plan& plan, Math math) {
     const bool is_loss = operation.kind == OpKind::token_cross_entropy;
     if (!is_loss && !is_product_of_places(operation)) continue;
     const ConvShape shape =
-        is_loss ? logits_shape(operation,
-                               logit_rows(static_cast<std::size_t>(plan.batch) *
-                                          static_cast<std::size_t>(plan.labels_per_sample)),
-                               math)
+        is_loss ? logits_shape(operation, rows_of_logits(plan, operation, math), math)
                 : conv_shape(operation, plan.batch, math);
     add({shape, ConvPass::forward});
     if (is_loss || operation.input_grad != kNone) {
       add({shape, ConvPass::backward_data, operation.adds_input_grad});
     }
     add({shape, ConvPass::backward_weights});
+    if (operation.kind != OpKind::conv || operation.from != 0) continue;
+    if (const auto folded = fold_shape(shape, operation.in.channels)) {
+      add({*folded, ConvPass::forward});
+      add({*folded, ConvPass::backward_weights});
+    }
   }
   return requests;
 }

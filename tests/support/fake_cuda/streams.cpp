@@ -168,6 +168,12 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(cudaFuncAttributes* attributes, cons
   *attributes = {};
   return cudaSuccess;
 }
+cudaError_t CUDARTAPI cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+  ENTER("cudaFuncSetAttribute");
+  constexpr int kMost = 227 << 10;
+  const bool is_known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize;
+  return leave(is_known && value <= kMost ? cudaSuccess : cudaErrorInvalidValue);
+}
 
 cudaError_t CUDARTAPI cudaMalloc(void** data, std::size_t bytes) {
   ENTER("cudaMalloc");

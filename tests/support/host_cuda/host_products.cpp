@@ -82,8 +82,15 @@ std::size_t elements_of_w(const ConvShape& s) {
 
 class HostConv final : public ConvPlan {
  public:
-  HostConv(const ConvRequest& request, Runtime& runtime) : request_(request), queued_(runtime) {}
+  HostConv(const ConvRequest& request, Runtime& runtime, bool is_measured)
+      : request_(request), is_measured_(is_measured), queued_(runtime) {}
   std::size_t workspace_bytes() const override { return 64; }
+  double seconds() const override {  // a nanosecond each multiply-add
+    const ConvShape& s = request_.shape;
+    return is_measured_
+               ? 1e-9 * static_cast<double>(elements_of_y(s) * count(s.kernel, s.kernel, s.in))
+               : 0;
+  }
   std::string implementation() const override { return "naive, on the host"; }
   void run(const ConvOperands& operands, Stream stream) override {
     queued_.add(stream, [this, operands] {
@@ -154,6 +161,7 @@ class HostConv final : public ConvPlan {
   }
 
   ConvRequest request_;
+  bool is_measured_;
   Queued queued_;
 };
 
@@ -228,10 +236,10 @@ class HostProducts final : public Products {
       : runtime_(runtime), epilogues_(epilogues), fault_(fault) {}
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
     if (fault_ && fault_->now("conv")) refuse("this convolution");
-    return std::make_unique<HostConv>(request, runtime_);
+    return std::make_unique<HostConv>(request, runtime_, epilogues_);
   }
   std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) override {
-    if (epilogues_) return std::make_unique<HostConv>(request, runtime_);
+    if (epilogues_) return std::make_unique<HostConv>(request, runtime_, epilogues_);
     return std::make_unique<HostApart>(std::move(apart));
   }
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
@@ -242,6 +250,8 @@ class HostProducts final : public Products {
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork own) override {
     return std::make_unique<HostAttention>(std::move(own));
   }
+  // Without epilogues everything is done as it was before something competed.
+  std::size_t own_way(const OwnWays& own) override { return epilogues_ ? own.ways - 1 : 0; }
   std::string description() const override { return "naive products"; }
 
  private:

@@ -383,6 +383,7 @@ class NoProducts final : public Products {
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest&, AttentionWork) override {
     return nullptr;
   }
+  std::size_t own_way(const OwnWays&) override { return 0; }
   std::string description() const override { return "no products"; }
 };
 

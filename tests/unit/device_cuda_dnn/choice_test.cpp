@@ -225,10 +225,15 @@ TEST(Choice, LeavesOutWhatTheOthersDoNotCompute) {
        {1, 2}},
       {"all results", {{}, {.seconds = 1e-4, .sum = 4}, {}}, 0, "not that of", {1}},
       {"single elements",
-       {{}, {.seconds = 1e-4, .last = 1.25F}, {.seconds = 5e-4, .last = 1.125F}},
+       {{}, {.seconds = 1e-4, .last = 1.5F}, {.seconds = 5e-4, .last = 1.125F}},
        2,
        "not that of 2 others",
-       {1}}};
+       {1}},
+      {"what is just off is not taken, nor excluded for good",
+       {{}, {.seconds = 1e-4, .last = 1.25F}, {.seconds = 5e-4}},
+       2,
+       "",
+       {}}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
     Ways ways(one.ways);

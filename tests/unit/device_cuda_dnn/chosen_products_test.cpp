@@ -156,6 +156,30 @@ TEST_F(Products, OfAttentionAreOursOrTheLibrarys) {
   }
 }
 
+// The fastest of our ways is taken where ways are measured, and kept.
+TEST_F(Products, OfOursInSeveralWaysAreMeasured) {
+  int way_run = -1;
+  const OwnWays own{"sums",
+                    {{8}},
+                    Math::bf16,
+                    8,
+                    3,
+                    [&](std::size_t way, const Operands&, Stream) {
+                      way_run = static_cast<int>(way); }};
+  tuner_.runs = true;
+  tuner_.seconds = [&] { return way_run == 1 ? 1e-3 : 2e-3; };
+  EXPECT_EQ(make_products(options_)->own_way(own), 0U);
+  EXPECT_EQ(make_products(kept_)->own_way(own), 1U);
+  const int timed = tuner_.timed_runs;
+  const auto again = make_products(kept_);
+  EXPECT_EQ(again->own_way(own), 1U);
+  EXPECT_EQ(again->choices().back().recipe.text(), "own kernels, way 2");
+  EXPECT_EQ(tuner_.timed_runs, timed);
+  OwnWays fewer = own;
+  fewer.ways = 1;
+  EXPECT_EQ(make_products(kept_)->own_way(fewer), 0U);
+}
+
 TEST_F(Products, WithEpiloguesAreTheLibrarysOrApart) {
   ConvRequest request{kShape, ConvPass::forward, false, Epilogue::bias_add};
   std::vector<ConvOperands> seen;

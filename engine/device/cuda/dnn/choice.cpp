@@ -20,6 +20,9 @@ constexpr int kWarmUps = 3, kRuns = 10;
 // A way that takes so many times the best one's median in a first run is not worth more runs; one
 // that takes so many in the run before, which may load libraries for half a second, not even that.
 constexpr double kFarSlower = 3, kFarTooSlow = 30, kLoadingSeconds = 0.5;
+// Times the allowance that a result may be off before its way is excluded for good: a long sum in
+// another order may just miss it.
+constexpr double kFarOff = 2;
 // Results that are kept to compare others with, each with memory of its own.
 constexpr std::size_t kMostGroups = 4;
 
@@ -291,9 +294,8 @@ class Chooser {
     for (std::size_t i = 1; i < groups_.size(); ++i) {
       if (members(i) > members(right)) right = i;
     }
-    const auto ours = std::ranges::find_if(usable_, [](const Usable& one) {
-      return one.candidate->recipe.library == Recipe::Library::own;
-    });
+    const auto ours = std::ranges::find_if(
+        usable_, [](const Usable& one) { return one.candidate->recipe.is_first_own(); });
     if (ours != usable_.end() && ours->group && *ours->group < groups_.size()) {
       right = *ours->group;
     }
@@ -303,12 +305,18 @@ class Chooser {
     const bool wrong_is_fastest = is_wrong(usable_.front());
     for (const Usable& one : usable_) {
       if (!is_wrong(one)) continue;
-      const double off = *one.group < groups_.size()
-                             ? bench.distance(groups_[*one.group], groups_[right]).norm
-                             : 0;
-      exclude(*one.candidate,
-              fmt::format("its result is not that of {} other{}{}", others, others > 1 ? "s" : "",
-                          off > 0 ? fmt::format(": {:.2g} of their norm off", off) : ""));
+      const Distance off = *one.group < groups_.size()
+                               ? bench.distance(groups_[*one.group], groups_[right])
+                               : Distance{};
+      const std::string because =
+          fmt::format("its result is not that of {} other{}{}", others, others > 1 ? "s" : "",
+                      off.norm > 0 ? fmt::format(": {:.2g} of their norm off", off.norm) : "");
+      if (off.norm > 0 && off.norm <= kFarOff * rules_.agreement.norm &&
+          off.element <= kFarOff * rules_.agreement.element) {
+        refuse(*one.candidate, because);
+      } else {
+        exclude(*one.candidate, because);
+      }
     }
     std::erase_if(usable_, is_wrong);
     return wrong_is_fastest;
@@ -378,7 +386,9 @@ Agreement find_agreement(Math math, std::size_t terms) {
 }
 
 std::string Recipe::text() const {
-  if (library == Library::own) return "own kernels";
+  if (library == Library::own) {
+    return is_first_own() ? "own kernels" : fmt::format("own kernels, way {}", engine + 1);
+  }
   if (library == Library::cublas_lt) return fmt::format("cuBLASLt algorithm {}", engine);
   std::vector<std::string> settings;
   for (const Knob& knob : knobs) settings.push_back(fmt::format("{}={}", knob.type, knob.value));

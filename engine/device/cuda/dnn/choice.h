@@ -1,7 +1,6 @@
 // Chooses one of several ways to compute a product.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +19,7 @@ namespace paceline::cuda {
 // One way to compute a product, with a name by which a later run can build it again.
 
 // For cuDNN an engine with its knobs; for cuBLASLt an algorithm, its 64 bytes in hexadecimal; for
-// our kernels nothing.
+// our kernels the way as `engine`, of which 0 is the last resort.
 struct Recipe {
   enum class Library { cudnn, cublas_lt, own };
   struct Knob {
@@ -33,17 +32,9 @@ struct Recipe {
   std::vector<Knob> knobs;
   std::string algorithm;
 
+  bool is_first_own() const { return library == Library::own && engine == 0; }
   std::string text() const;  // "cuDNN engine 47 (2=3 14=1)", "cuBLASLt algorithm 66"
   friend bool operator==(const Recipe&, const Recipe&) = default;
-};
-
-// The addresses of a product's tensors, in the order of its kind: usually two factors and the
-// result.
-constexpr std::size_t kMostTensors = 14;
-struct Operands {
-  std::array<void*, kMostTensors> tensors{};
-  void* workspace = nullptr;
-  friend auto operator<=>(const Operands&, const Operands&) = default;
 };
 
 class Implementation {
@@ -137,17 +128,6 @@ struct ChoiceRules {
       [](const Recipe&, const std::string&) { return false; };
 };
 
-// A product's tensor, in the order of Operands.
-struct TensorSize {
-  enum class Use { read, written, added_to };
-
-  std::size_t elements = 0;
-  DType type = DType::f32;
-  Use use = Use::read;
-
-  std::size_t bytes() const { return elements * size_of(type); }
-};
-
 struct Chosen {
   Choice choice;
   std::shared_ptr<Implementation> implementation;
@@ -158,9 +138,10 @@ struct Chosen {
 //
 // Every candidate that may be chosen runs once on the same operands, with its results poisoned
 // before. One whose result is not finite, or is zero, is excluded, and, if candidates are measured,
-// one whose result is not that of most: results that agree form groups, and the largest group is
-// right; of groups of a size, the one with the candidate that the libraries offer first. Where our
-// kernels are a candidate, their result is right.
+// one whose result is not that of most (where it misses by little, only this time): results that
+// agree form groups, and the largest group is right; of groups of a size, the one with the
+// candidate that the libraries offer first. Where our kernels are a candidate, the result of their
+// first way is right.
 Chosen choose(const std::string& request, const Offered& offered,
               const std::vector<TensorSize>& sizes, const ChoiceRules& rules, Tuner* tuner);
 

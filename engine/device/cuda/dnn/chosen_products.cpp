@@ -25,8 +25,9 @@ class ByChoice : public Plan {
  public:
   using Convert = std::function<Operands(const Given&)>;
 
-  ByChoice(std::shared_ptr<Implementation> implementation, std::string text, Convert convert)
-      : implementation_(std::move(implementation)),
+  ByChoice(const Chosen& chosen, std::string text, Convert convert)
+      : implementation_(chosen.implementation),
+        seconds_(chosen.choice.seconds),
         text_(std::move(text)),
         convert_(std::move(convert)) {}
 
@@ -35,9 +36,11 @@ class ByChoice : public Plan {
     implementation_->run(convert_(operands), stream);
   }
   std::string implementation() const override { return text_; }
+  double seconds() const override { return seconds_; }
 
  private:
   std::shared_ptr<Implementation> implementation_;
+  double seconds_;
   std::string text_;
   Convert convert_;
 };
@@ -51,6 +54,17 @@ Operands make_operands(const MatmulOperands& given) {
   return {{const_cast<float*>(given.left), const_cast<float*>(given.right), given.out, given.bias},
           given.workspace};
 }
+
+class OwnWay : public Implementation {
+ public:
+  OwnWay(const OwnWays& own, std::size_t way) : run_(own.run), way_(way) {}
+  std::size_t workspace_bytes() const override { return 0; }
+  void run(const Operands& operands, Stream stream) override { run_(way_, operands, stream); }
+
+ private:
+  decltype(OwnWays::run) run_;
+  std::size_t way_;
+};
 
 class ConvApartImplementation : public Implementation {
  public:
@@ -124,7 +138,7 @@ class LibraryProducts : public ChosenProducts {
                      : build_convolution(session_, request, rules, recipe);
         });
     return std::make_unique<ConvByChoice>(
-        chosen.implementation, text(chosen),
+        chosen, text(chosen),
         [request](const ConvOperands& given) { return make_operands(request, given); });
   }
 
@@ -154,7 +168,7 @@ class LibraryProducts : public ChosenProducts {
                                   });
     const bool is_apart = chosen.choice.recipe.library == Recipe::Library::own;
     return std::make_unique<ConvByChoice>(
-        chosen.implementation,
+        chosen,
         is_apart ? apart.product + "; own kernels" : text(chosen) + to_string(request.epilogue),
         [request](const ConvOperands& given) { return make_operands(request, given); });
   }
@@ -183,8 +197,7 @@ class LibraryProducts : public ChosenProducts {
         [&] { return cublas_offer(blas_, shape, options_.workspace_limit); },
         [&](const Recipe& recipe) { return build_product(blas_, shape, recipe); });
     return std::make_unique<MatmulByChoice>(
-        chosen.implementation, text(chosen),
-        [](const MatmulOperands& given) { return make_operands(given); });
+        chosen, text(chosen), [](const MatmulOperands& given) { return make_operands(given); });
   }
 
   std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
@@ -198,8 +211,39 @@ class LibraryProducts : public ChosenProducts {
           return build_attention(session_, request, rules, own, recipe);
         });
     return std::make_unique<AttentionByChoice>(
-        chosen.implementation, text(chosen),
+        chosen, text(chosen),
         [request](const AttentionOperands& given) { return make_operands(request, given); });
+  }
+
+  std::size_t own_way(const OwnWays& own) override {
+    const auto build = [&](std::size_t way) { return std::make_shared<OwnWay>(own, way); };
+    const auto offer = [&] {
+      Offered found;
+      found.count = static_cast<int>(own.ways);
+      for (std::size_t way = 0; way < own.ways; ++way) {
+        Candidate& one = found.candidates.emplace_back();
+        one.recipe.library = Recipe::Library::own;
+        one.recipe.engine = static_cast<std::int64_t>(way);
+        one.build = [way, build] { return build(way); };
+      }
+      return found;
+    };
+    const std::string name = with_own_kernels(own.name);
+    try {
+      decide(name, own.sizes, find_agreement(own.math, own.terms), offer,
+             [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
+               const auto way = static_cast<std::size_t>(recipe.engine);
+               if (recipe.library == Recipe::Library::own && way < own.ways) return build(way);
+               throw input_error("there is no such way", recipe.text(), "it is chosen again");
+             });
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+      log::warning("{}; the first is used", error.what());
+      return 0;
+    }
+    Chosen& chosen = chosen_.at(name);
+    chosen.implementation.reset();  // with what it was tried out in
+    return static_cast<std::size_t>(chosen.choice.recipe.engine);
   }
 
   std::string description() const override {
@@ -280,7 +324,7 @@ class LibraryProducts : public ChosenProducts {
 
   Offered without_excluded(Offered offered, const std::string& name) const {
     for (const auto& [recipe, because] : file_.excluded(circumstances_, name)) {
-      if (recipe.library == Recipe::Library::own) continue;  // the last resort
+      if (recipe.is_first_own()) continue;  // the last resort
       const auto removed =
           std::erase_if(offered.candidates,
                         [&recipe = recipe](const Candidate& one) { return one.recipe == recipe; });

@@ -48,6 +48,57 @@ struct CastInput {
   }
 };
 
+// The same with blocks of 2 x 2 pixels as one place of four times the channels, and with the
+// padding of the convolution that reads it: a window of stride 2 is then one of half the size and
+// stride 1
+// ("space to depth"). Pixel (2 row + i, 2 column + j), counted from the padding's corner, has the
+// channels from (2 i + j) x channels on.
+template <typename T>
+struct FoldInput {
+  const std::uint8_t* bytes;  // may be null; then:
+  const float* floats;
+  T* y;
+  std::size_t samples, missing;
+  int in_height, in_width, channels, padding;  // of the sample
+  int height, width, padded;                   // of y
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, (samples + missing) * height * width, [&](std::size_t place) {
+      const std::size_t sample = place / width / height;
+      const int top = static_cast<int>(place / width % height) * 2 - padding;
+      const int left = static_cast<int>(place % width) * 2 - padding;
+      int part = 0, channel = 0;
+      for (int group = 0; group < padded; group += kVector) {
+        float v[kVector];
+        for (int i = 0; i < kVector; ++i) {
+          const int row = top + part / 2, column = left + part % 2;
+          const bool there = part < 4 && sample < samples && row >= 0 && row < in_height &&
+                             column >= 0 && column < in_width;
+          v[i] = there
+                     ? value(((sample * in_height + row) * in_width + column) * channels + channel)
+                     : 0;
+          if (++channel == channels) {
+            channel = 0;
+            ++part;
+          }
+        }
+        T* to = y + place * padded + group;
+        if (padded % kVector == 0) {
+          store(v, to);
+        } else {
+          store_some(v, padded - group, to);
+        }
+      }
+    });
+  }
+
+ private:
+  PACELINE_KERNEL float value(std::size_t at) const {
+    return (bytes ? static_cast<float>(bytes[at]) : floats[at]) / 255.0F;
+  }
+};
+
 // y = x (+ more, which may be y).
 template <typename To, typename From>
 struct Convert {

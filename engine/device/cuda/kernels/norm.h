@@ -55,7 +55,7 @@ PACELINE_KERNEL inline void take_statistics(const NormState& state, const NormPa
 // Sums of x - pivot and its square. The pivot is x in the first row, which limits cancellation.
 template <typename T>
 struct NormStatistics {
-  static constexpr int kSums = 2, kBlocks = 2;
+  static constexpr int kSums = 2;
   const T* x;
   std::size_t rows;
   int channels;
@@ -257,7 +257,7 @@ PACELINE_KERNEL inline void set_factors(const NormState& s, const NormParameters
 // registers.
 template <typename T, bool kBranch>
 struct NormGradientSums {
-  static constexpr int kSums = kBranch ? 3 : 2, kBlocks = 2;
+  static constexpr int kSums = kBranch ? 3 : 2;
   const T *x, *x2, *dy;
   const std::uint8_t* signs;  // null: all pass
   std::size_t rows;

@@ -11,8 +11,8 @@ template <typename T>
 using Copy = Convert<T, T>;
 
 void add_elementwise(KernelTable& table) {
-  add_for_planes<CastInput, AddBias, ReluBackward, Dropout, DropoutBackward, Copy, BiasGradients,
-                 Randomize, Compare>(table);
+  add_for_planes<CastInput, FoldInput, AddBias, ReluBackward, Dropout, DropoutBackward, Copy,
+                 BiasGradients, Randomize, Compare>(table);
   table.add<Convert<float, Bf16>, Convert<Bf16, float>, Convert<float, Half>, Convert<Half, float>,
             MultiplyAdd>();
 }

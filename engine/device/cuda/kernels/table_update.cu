@@ -1,8 +1,16 @@
 #include "engine/device/cuda/kernels/table.h"
 #include "engine/device/cuda/kernels/update.h"
 
-void paceline::cuda::add_update(KernelTable& table) {
-  add_for_planes<WidenGradients, Update>(table);
-  table.add<FitRows<float, float>, FitRows<Bf16, float>, FitRows<Half, float>, FitRows<float, Bf16>,
-            FitRows<float, Half>, SetRule, FindInfinite, SquareSums, FindClipFactor, AdjustScale>();
+namespace paceline::cuda {
+
+template <typename T>
+using UpdateEach = Update<T, false>;
+template <typename T>
+using UpdateVectors = Update<T, true>;
+
+void add_update(KernelTable& table) {
+  add_for_planes<WidenGradients, UpdateEach, UpdateVectors, LayWeights, TakeWeights>(table);
+  table.add<SetRule, FindInfinite, SquareSums, FindClipFactor, AdjustScale>();
 }
+
+}  // namespace paceline::cuda

@@ -1,5 +1,4 @@
-// Networks of tokens: tables, layer norm, GELU and the loss of each token. Rows are places of
-// samples.
+// Networks of tokens: tables, GELU and the loss of each token. Rows are places of samples.
 #pragma once
 
 #include <cmath>
@@ -230,132 +229,6 @@ struct TokenGradient {
   }
 };
 
-// One block a row. `sums`: mean and 1 / sqrt(variance + epsilon).
-template <typename T>
-struct LayerNorm {
-  const T* x;
-  T* y;
-  const float *gamma, *beta;
-  float* sums;
-  int channels;
-  float epsilon;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    float* shared = c.template shared<float>();
-    const T* from = x + static_cast<std::size_t>(c.block()) * channels;
-    T* to = y + static_cast<std::size_t>(c.block()) * channels;
-    float sum = 0, squares = 0, v[kVector], weight[kVector], offset[kVector];
-    over_row(c, channels, [&](int channel, int count) {
-      load_row(from + channel, channels, count, v);
-      for (int i = 0; i < kVector; ++i) sum += v[i];
-    });
-    const float mean = block_total(c, sum, shared) / static_cast<float>(channels);
-    over_row(c, channels, [&](int channel, int count) {
-      load_row(from + channel, channels, count, v);
-      for (int i = 0; i < kVector; ++i) {
-        if (i < count) squares += (v[i] - mean) * (v[i] - mean);
-      }
-    });
-    const float variance = block_total(c, squares, shared) / static_cast<float>(channels);
-    const float scale = 1 / sqrtf(variance + epsilon);
-    over_row(c, channels, [&](int channel, int count) {
-      load_row(from + channel, channels, count, v);
-      load_row(gamma + channel, channels, count, weight);
-      load_row(beta + channel, channels, count, offset);
-      for (int i = 0; i < kVector; ++i) v[i] = (v[i] - mean) * scale * weight[i] + offset[i];
-      store_row(v, channels, count, to + channel);
-    });
-    if (c.thread() != 0) return;
-    sums[2 * c.block()] = mean;
-    sums[2 * c.block() + 1] = scale;
-  }
-};
-
-template <typename T>
-struct LayerNormGradient {
-  const T *x, *dy;
-  T* dx;
-  const float *gamma, *sums;
-  int channels;
-  bool adds;
-
-  template <typename Context>
-  PACELINE_KERNEL void operator()(Context& c) const {
-    float* shared = c.template shared<float>();
-    const std::size_t first = static_cast<std::size_t>(c.block()) * channels;
-    const float mean = sums[2 * c.block()], scale = sums[2 * c.block() + 1];
-    float sum = 0, projection = 0, normal[kVector], g[kVector], before[kVector];
-    // The normalized input, and the gradient times gamma.
-    const auto fetch = [&](int channel, int count) {
-      float weight[kVector];
-      load_row(x + first + channel, channels, count, normal);
-      load_row(dy + first + channel, channels, count, g);
-      load_row(gamma + channel, channels, count, weight);
-      for (int i = 0; i < kVector; ++i) {
-        normal[i] = (normal[i] - mean) * scale;
-        g[i] *= weight[i];
-      }
-    };
-    over_row(c, channels, [&](int channel, int count) {
-      fetch(channel, count);
-      for (int i = 0; i < kVector; ++i) {
-        sum += g[i];
-        projection += g[i] * normal[i];
-      }
-    });
-    sum = block_total(c, sum, shared) / static_cast<float>(channels);
-    projection = block_total(c, projection, shared) / static_cast<float>(channels);
-    over_row(c, channels, [&](int channel, int count) {
-      T* to = dx + first + channel;
-      fetch(channel, count);
-      if (adds) load_row(static_cast<const T*>(to), channels, count, before);
-      for (int i = 0; i < kVector; ++i) {
-        g[i] = scale * (g[i] - sum - normal[i] * projection);
-        if (adds) g[i] += before[i];
-      }
-      store_row(g, channels, count, to);
-    });
-  }
-};
-
-// The gradients of gamma and beta.
-template <typename T>
-struct LayerNormParameters {
-  static constexpr int kSums = 2, kBlocks = 3;
-  const T *x, *dy;
-  const float* sums;
-  float *dgamma, *dbeta;
-  int channels;
-
-  static constexpr int kAhead = 2;
-  struct Start {};
-  struct Fetched {
-    Packed<T> x, dy;
-    float mean, scale;
-  };
-  PACELINE_KERNEL Start start(int, int) const { return {}; }
-  template <bool kWhole>
-  PACELINE_KERNEL Fetched fetch(std::size_t row, int channel, int count) const {
-    const std::size_t at = row * channels + channel;
-    return {packed_row<kWhole>(x + at, count), packed_row<kWhole>(dy + at, count), sums[2 * row],
-            sums[2 * row + 1]};
-  }
-  PACELINE_KERNEL void add(const Fetched& fetched, const Start&, float (&to)[2][kVector]) const {
-    float value[kVector], g[kVector];
-    unpack(fetched.x, value);
-    unpack(fetched.dy, g);
-    for (int i = 0; i < kVector; ++i) {
-      to[0][i] += g[i] * (value[i] - fetched.mean) * fetched.scale;
-      to[1][i] += g[i];
-    }
-  }
-  PACELINE_KERNEL void finish(int channel, const double (&totals)[2]) const {
-    dgamma[channel] = static_cast<float>(totals[0]);
-    dbeta[channel] = static_cast<float>(totals[1]);
-  }
-};
-
 // tanh form: y = 0.5 x (1 + tanh(u)) = x s, s = 1 / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
 // x^3); its slope is s + 2 x s (1 - s) du/dx.
 struct GeluAt {
@@ -436,8 +309,15 @@ struct TokenLoss {
   float scale;              // 1 / tokens of the global batch
   bool trains;
 
+  static constexpr std::size_t shared_bytes(unsigned threads) { return threads * sizeof(double); }
+
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
+    run(c, static_cast<Packed<T>*>(nullptr));
+  }
+  // `kept`: shared memory for a row, behind the rest; null: the row is read again.
+  template <typename Context>
+  PACELINE_KERNEL void run(Context& c, Packed<T>* kept) const {
     T* row = logits + static_cast<std::size_t>(c.block()) * classes;
     float v[kVector] = {};
     if (first + c.block() >= batch.rows) {
@@ -452,6 +332,7 @@ struct TokenLoss {
     int before = 0;
     over_row(c, classes, [&](int begin, int count) {
       load_row(static_cast<const T*>(row + begin), classes, count, v);
+      if (kept) kept[begin / kVector] = pack<T>(v);  // exact
       float top = mine;
       for (int i = 0; i < kVector; ++i) {
         if (i >= count) v[i] = -INFINITY;
@@ -468,7 +349,11 @@ struct TokenLoss {
     if (trains) {
       const float factor = loss_scale ? *loss_scale * scale : scale, share = factor / total;
       over_row(c, classes, [&](int begin, int count) {
-        load_row(static_cast<const T*>(row + begin), classes, count, v);
+        if (kept) {
+          unpack(kept[begin / kVector], v);
+        } else {
+          load_row(static_cast<const T*>(row + begin), classes, count, v);
+        }
         for (int i = 0; i < kVector; ++i) {
           v[i] = fast_exp(v[i] - largest) * share - (begin + i == label ? factor : 0);
         }
@@ -477,6 +362,22 @@ struct TokenLoss {
     }
     losses.add(c, c.block(), logf(total) + largest - own, own == own ? ranked : kTop,
                reinterpret_cast<int*>(shared));
+  }
+};
+
+// The same, for which a block keeps its row in shared memory instead of reading it twice.
+template <typename T>
+struct TokenLossKept {
+  TokenLoss<T> loss;
+
+  std::size_t shared_bytes(unsigned threads) const {
+    const auto vectors = static_cast<std::size_t>((loss.classes + kVector - 1) / kVector);
+    return loss.shared_bytes(threads) + vectors * sizeof(Packed<T>);
+  }
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    loss.run(c, reinterpret_cast<Packed<T>*>(c.template shared<double>() + c.threads()));
   }
 };
 

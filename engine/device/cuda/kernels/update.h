@@ -18,14 +18,19 @@ struct LossScale {
 };
 
 // Sets the rule of the following steps. The rule is a kernel argument, so no host memory must stay
-// valid.
+// valid. The host's step counts those that were skipped, which only the device knows.
 struct SetRule {
   UpdateRule rule;
   UpdateRule* to;
+  const LossScale* scale;  // may be null
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context&) const {
-    *to = rule;
+    UpdateRule r = rule;
+    const long taken = r.step - (scale ? static_cast<long>(scale->skipped) : 0);
+    if (taken > 0 && taken < r.step)
+      r.rate *= bias_correction(r, taken) / bias_correction(r, r.step);
+    *to = r;
   }
 };
 
@@ -157,7 +162,7 @@ constexpr std::size_t kDecayGroup = 16;
 
 // T is the type of the parameters' copy for products; float: there is no copy.
 template <typename T>
-struct Update {
+struct UpdateWork {
   float *parameters, *first, *second;
   const float* gradients;
   T* narrow;
@@ -166,49 +171,115 @@ struct Update {
   const ClipState* clip;       // null: no clipping by norm
   const std::uint8_t* decays;  // by kDecayGroup elements; null: no decay
   std::size_t count;
+};
+
+// kVectors: 8 elements at a time, of arenas that begin at a multiple of kDecayGroup elements.
+template <typename T, bool kVectors>
+struct Update {
+  UpdateWork<T> k;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    if (scale && scale->infinite) return;
-    const float unscale = scale ? 1 / scale->scale : 1;
-    UpdateRule r = *rule;
-    if (clip) r.gradient_factor = clip->factor;
-    if (!decays) return over(c, count, [&](std::size_t i) { update(i, r, unscale); });
+    if (k.scale && k.scale->infinite) return;
+    const float unscale = k.scale ? 1 / k.scale->scale : 1;
+    UpdateRule r = *k.rule;
+    if (k.clip) r.gradient_factor = k.clip->factor;
+    if (!k.decays) return over_all(c, [&](std::size_t i, int n) { update(i, n, r, unscale); });
     UpdateRule still = r;
     still.decay = still.l2 = 0;
     // Two calls, so that a rule's double values are rounded once, not for each element.
-    over(c, count, [&](std::size_t i) {
-      if (decays[i / kDecayGroup]) {
-        update(i, r, unscale);
+    over_all(c, [&](std::size_t i, int n) {
+      if (k.decays[i / kDecayGroup]) {
+        update(i, n, r, unscale);
       } else {
-        update(i, still, unscale);
+        update(i, n, still, unscale);
       }
     });
   }
 
  private:
-  PACELINE_KERNEL void update(std::size_t i, const UpdateRule& its, float unscale) const {
-    const float g = gradients[i] * unscale;
-    float w = parameters[i];
-    apply_update(its, &w, &g, first ? first + i : nullptr, second ? second + i : nullptr, 1);
-    parameters[i] = w;
-    if (narrow) narrow[i] = from_float<T>(w);
+  template <typename Context, typename Body>
+  PACELINE_KERNEL void over_all(Context& c, Body body) const {
+    if constexpr (kVectors) {
+      over_vectors(c, k.count, body);
+    } else {
+      over(c, k.count, [&](std::size_t i) { body(i, 1); });
+    }
+  }
+  PACELINE_KERNEL void update(std::size_t i, int n, const UpdateRule& its, float unscale) const {
+    if constexpr (kVectors) {
+      float w[kVector], g[kVector], a[kVector] = {}, b[kVector] = {};
+      load_at(static_cast<const float*>(k.parameters), i, n, w);
+      load_at(k.gradients, i, n, g);
+      if (k.first) load_at(static_cast<const float*>(k.first), i, n, a);
+      if (k.second) load_at(static_cast<const float*>(k.second), i, n, b);
+      for (float& value : g) value *= unscale;
+      apply_update(its, w, g, a, b, kVector);
+      store_at(w, k.parameters, i, n);
+      if (k.first) store_at(a, k.first, i, n);
+      if (k.second) store_at(b, k.second, i, n);
+      if (k.narrow) store_at(w, k.narrow, i, n);
+    } else {
+      const float g = k.gradients[i] * unscale;
+      float w = k.parameters[i];
+      apply_update(its, &w, &g, k.first ? k.first + i : nullptr, k.second ? k.second + i : nullptr,
+                   1);
+      k.parameters[i] = w;
+      if (k.narrow) k.narrow[i] = from_float<T>(w);
+    }
   }
 };
 
-// Copies rows of `from` elements to rows of `to`: cut, or with zeros added.
-template <typename To, typename From>
-struct FitRows {
-  const From* x;
-  To* y;
-  std::size_t rows;
-  int from, to;
+// Weights of a convolution that reads the sample, as products read them: channels padded, and with
+// `side` 2 for an input in blocks of 2 x 2 pixels (FoldInput), as those of a window of half the
+// size.
+struct WeightLayout {
+  int kernel, channels;  // in the arena: out, row, column, channel
+  int padded, side;
+
+  PACELINE_KERNEL int window() const { return (kernel + side - 1) / side; }
+  // Where a weight of the products lies in the arena; kNowhere: it is zero.
+  static constexpr std::size_t kNowhere = ~std::size_t{0};
+  PACELINE_KERNEL std::size_t find(std::size_t i) const {
+    const int channel = static_cast<int>(i % padded), part = channel / channels;
+    const std::size_t place = i / padded, out = place / (window() * window());
+    const int in_window = static_cast<int>(place % (window() * window()));
+    const int row = in_window / window() * side + part / side;
+    const int column = in_window % window() * side + part % side;
+    if (part >= side * side || row >= kernel || column >= kernel) return kNowhere;
+    return ((out * kernel + row) * kernel + column) * channels + channel % channels;
+  }
+};
+
+template <typename T>
+struct LayWeights {
+  const float* w;
+  T* y;
+  std::size_t count;  // of y
+  WeightLayout layout;
 
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
-    over(c, rows * to, [&](std::size_t i) {
-      const int column = static_cast<int>(i % to);
-      y[i] = from_float<To>(column < from ? to_float(x[i / to * from + column]) : 0);
+    over(c, count, [&](std::size_t i) {
+      const std::size_t from = layout.find(i);
+      y[i] = from_float<T>(from == WeightLayout::kNowhere ? 0 : w[from]);
+    });
+  }
+};
+
+// The other way round, of gradients.
+template <typename T>
+struct TakeWeights {
+  const T* x;
+  float* gradient;
+  std::size_t count;  // of x
+  WeightLayout layout;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    over(c, count, [&](std::size_t i) {
+      const std::size_t to = layout.find(i);
+      if (to != WeightLayout::kNowhere) gradient[to] = to_float(x[i]);
     });
   }
 };
