@@ -246,13 +246,7 @@ class CudaRuntime final : public Runtime {
       throw internal_error("a kernel that is in no table of kernels", kernel.name());
     }
     constexpr std::size_t kWithoutAsking = 48 << 10;
-    if (std::size_t& allowed = shared_bytes_[kernel];
-        grid.shared_bytes > std::max(allowed, kWithoutAsking)) {
-      check(cudaFuncSetAttribute(found->second, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(grid.shared_bytes)),
-            "cudaFuncSetAttribute");
-      allowed = grid.shared_bytes;
-    }
+    if (grid.shared_bytes > kWithoutAsking) allow(kernel, found->second, grid.shared_bytes);
     std::array<void*, 1> arguments = {const_cast<void*>(parameters)};
     check(cudaLaunchKernel(found->second, dim3(grid.blocks), dim3(grid.threads), arguments.data(),
                            grid.shared_bytes, of(stream)),
@@ -260,6 +254,14 @@ class CudaRuntime final : public Runtime {
   }
 
  private:
+  void allow(std::type_index kernel, const void* function, std::size_t shared_bytes) {
+    std::size_t& allowed = shared_bytes_[kernel];
+    if (shared_bytes <= allowed) return;
+    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)),
+          "cudaFuncSetAttribute");
+    allowed = shared_bytes;
+  }
   // The current device is the calling thread's own.
   void use() const { check(cudaSetDevice(gpu_.index), "cudaSetDevice"); }
 

@@ -181,11 +181,15 @@ void CudaProgram::prepare_norm(const Operation& op, Prepared& prepared) {
   const std::size_t rows = whole_batch() * op.in.elements() / channels;
   prepared.statistics_blocks =
       choose_statistics_blocks(runtime_, products_, rows, op.in.channels, options_.math);
+  prepared.implementation = "own kernels, " +
+                            std::string(op.pool ? "pooling inside" : "two passes") + ", sums by " +
+                            std::to_string(prepared.statistics_blocks);
   if (!op.pool) {
     prepared.gradient_blocks = choose_gradient_blocks(
         runtime_, products_, rows, op.in.channels, options_.math, op.branch.has_value(), op.relu);
+    prepared.implementation += " and " + std::to_string(prepared.gradient_blocks);
   }
-  prepared.implementation = op.pool ? "own kernels, pooling inside" : "own kernels, two passes";
+  prepared.implementation += " blocks a multiprocessor";
 }
 
 void CudaProgram::make_pieces() {
@@ -401,6 +405,7 @@ std::vector<std::string> CudaProgram::implementations() const {
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     lines.push_back(plan_.operations[i].text() + ": " + prepared_[i].implementation);
   }
+  if (update_way_ > 0) lines.push_back("update: 8 elements a thread at a time");
   if (replays_.gave_up_steps())
     lines.push_back("a step: graphs of its parts, as it was not captured");
   return lines;

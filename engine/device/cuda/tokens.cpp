@@ -128,6 +128,7 @@ void CudaProgram::prepare_layer_norm(const Operation& op, Prepared& prepared) {
   prepared.way = choose_layer_norm(runtime_, products_, rows, op.in.channels, options_.math,
                                    op.adds_input_grad);
   if (prepared.way == 0) return;
+  prepared.implementation += ", gradients in one pass";
   const std::size_t blocks = most_layer_norm_blocks(runtime_);
   need_sums<BlockSums>(blocks, op.in.channels);
   const std::size_t sums = BlockSums::kSums * blocks * static_cast<std::size_t>(op.in.channels);
@@ -145,6 +146,7 @@ void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
   loss.logits = own(rows * classes * size);
   loss.table_gradient = own(classes * static_cast<std::size_t>(op.in.channels) * size);
   prepared.implementation = loss.whole.logits->implementation();
+  if (loss.way > 0) prepared.implementation += "; rows are read once";
 }
 
 PreparedTokenLoss::Piece CudaProgram::loss_piece(const Operation& op, std::size_t rows) {

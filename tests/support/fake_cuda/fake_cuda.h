@@ -40,6 +40,7 @@ struct Kernel {
   std::function<void(const void* parameters, const cuda::Grid& grid)> run;
   bool built = true;    // for this card
   bool loaded = false;  // by cudaFuncGetAttributes or a launch
+  std::size_t most_shared_bytes = 48 << 10;
 };
 
 // The next call of this function fails, and does nothing: "cudaMalloc".

@@ -168,11 +168,16 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(cudaFuncAttributes* attributes, cons
   *attributes = {};
   return cudaSuccess;
 }
-cudaError_t CUDARTAPI cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute,
+                                           int value) {
   ENTER("cudaFuncSetAttribute");
-  constexpr int kMost = 227 << 10;
-  const bool is_known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize;
-  return leave(is_known && value <= kMost ? cudaSuccess : cudaErrorInvalidValue);
+  constexpr int kMost = 227 << 10;  // of sm_90
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > kMost) {
+    return leave(cudaErrorInvalidValue);
+  }
+  auto& kernel = *const_cast<Kernel*>(static_cast<const Kernel*>(function));
+  kernel.most_shared_bytes = static_cast<std::size_t>(value);
+  return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaMalloc(void** data, std::size_t bytes) {
@@ -403,12 +408,12 @@ cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 blo
                                        cudaStream_t stream) {
   ENTER("cudaLaunchKernel");
   constexpr unsigned kMostThreads = 1024;
-  constexpr std::size_t kMostShared = 48 << 10;
   const StreamPtr on = make_stream(stream);
   auto* kernel = const_cast<Kernel*>(static_cast<const Kernel*>(function));
   if (!on || on->device != current_device()) return leave(cudaErrorInvalidResourceHandle);
   if (!kernel->built) return leave(cudaErrorNoKernelImageForDevice);
-  if (grid.x == 0 || block.x == 0 || block.x > kMostThreads || shared_bytes > kMostShared) {
+  if (grid.x == 0 || block.x == 0 || block.x > kMostThreads ||
+      shared_bytes > kernel->most_shared_bytes) {
     return leave(cudaErrorInvalidConfiguration);
   }
   if (!kernel->loaded) complain("a kernel is loaded by its launch");

@@ -427,6 +427,22 @@ TEST_F(GpuRuntime, ProbesACardThatIsAwake) {
   EXPECT_DOUBLE_EQ(*probe.bytes_per_second, (256 << 20) / kCopy);
 }
 
+TEST_F(GpuRuntime, AsksForSharedMemoryThatIsNotGranted) {
+  Runtime& runtime = make();
+  StreamLane lane(runtime);
+  int runs = 0;
+  const PlayedKernel played(typeid(MultiplyAdd), [&] { ++runs; });
+  for (const std::size_t kilobytes : {100, 150, 60}) {
+    runtime.launch(MultiplyAdd{}, {1, 32, kilobytes << 10}, lane.stream());
+  }
+  lane.drain();
+  EXPECT_EQ(runs, 3);
+  expect_error(ErrorKind::internal, {"cudaFuncSetAttribute", "cudaErrorInvalidValue"}, [&] {
+    runtime.launch(MultiplyAdd{}, {1, 32, 300 << 10}, lane.stream());
+  });
+  lane.drain();
+}
+
 // Loading may wait for the whole context: none is left to a launch.
 TEST_F(GpuRuntime, KernelsAreLoadedBeforeTheyAreLaunched) {
   for (const auto& [type, kernel] : device_kernels()) {

@@ -480,7 +480,8 @@ TEST(House, EveryVariableIsOnItsPage) {
 TEST(House, FasterKernelsThatCompeteGetAnotherNumber) {
   const fs::path kernels = fs::path(PACELINE_SOURCE_DIR) / "engine/device/cuda/kernels";
   std::string text;
-  for (const char* name : {"attention.h", "channel_sums.h", "layer_norm.h", "norm.h", "tokens.h", "update.h"}) {
+  for (const char* name :
+       {"attention.h", "channel_sums.h", "layer_norm.h", "norm.h", "tokens.h", "update.h"}) {
     text += paceline::read_text(kernels / name);
   }
   EXPECT_EQ(paceline::hash_hex(text), "ff49e7e31dc87d61")
