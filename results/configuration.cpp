@@ -1,7 +1,5 @@
 #include "results/configuration.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <regex>
 

@@ -27,8 +27,6 @@ constexpr std::size_t kMaxOutput = 4 << 20, kMaxFile = 64 << 20;
 // The most lines without a digit on which the library gives up on an expression.
 constexpr std::size_t kMostGivenUp = 1000;
 
-using PlaceText = std::function<std::string()>;
-
 // "$.train.time", "$.epochs[2].seconds" and "/train/time" as a JSON pointer.
 nlohmann::json_pointer<std::string> to_json_pointer(const ResultSource& source) {
   std::string text = source.what;

@@ -274,14 +274,7 @@ std::vector<std::string> StudySubmitter::notes() const {
                                       note, site_.where)
                         : "note: " + note);
   }
-  for (const std::string& note : plan_.expansion.unseen) notes.push_back("note: " + note);
-  for (const std::string& line : missing_bases(plan_.expansion.points)) {
-    notes.push_back("warning: " + line);
-  }
-  for (const Rejected& rejected : plan_.rejected) {
-    notes.push_back("warning: a record is ignored: " + rejected.reason);
-  }
-  for (const std::string& line : other_machine_lines(plan_)) notes.push_back("note: " + line);
+  add_plan_notes(plan_, notes);
   if (site_.gpu_form != GpuForm::none && submission_.gpu_hours() == 0 &&
       !submission_.arrays.empty()) {
     notes.push_back(fmt::format(

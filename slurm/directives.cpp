@@ -9,8 +9,6 @@
 
 namespace paceline {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // A name that Slurm takes for a pattern.

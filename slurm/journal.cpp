@@ -1,6 +1,5 @@
 #include "slurm/journal.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -319,8 +319,4 @@ std::string_view to_string(GpuForm form) {
   return name_in(kGpuForms, form);
 }
 
-std::string_view to_string(MemoryForm form) {
-  return name_in(kMemoryForms, form);
-}
-
 }  // namespace paceline

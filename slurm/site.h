@@ -91,7 +91,6 @@ void refuse_placeholders(const Site& site);  // throws usage with all of them
 
 // The form's Slurm option.
 std::string_view to_string(GpuForm form);
-std::string_view to_string(MemoryForm form);
 
 // Checks whether a site profile matches the cluster, for paceline doctor.
 

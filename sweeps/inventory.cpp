@@ -1,7 +1,5 @@
 #include "sweeps/inventory.h"
 
-#include <fmt/format.h>
-
 #include "engine/core/text.h"
 #include "results/match.h"
 #include "results/run_record.h"

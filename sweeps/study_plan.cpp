@@ -23,18 +23,10 @@ const char* to_string(RunState state) {
   return name_in(kRunStateNames, state);
 }
 
-// Notes of the expansion, rows without a base, records ignored.
 std::vector<std::string> warnings(const StudyPlan& plan) {
   std::vector<std::string> lines;
   for (const std::string& note : plan.expansion.notes) lines.push_back("note: " + note);
-  for (const std::string& note : plan.expansion.unseen) lines.push_back("note: " + note);
-  for (const std::string& line : missing_bases(plan.expansion.points)) {
-    lines.push_back("warning: " + line);
-  }
-  for (const Rejected& rejected : plan.rejected) {
-    lines.push_back("warning: a record is ignored: " + rejected.reason);
-  }
-  for (const std::string& line : other_machine_lines(plan)) lines.push_back("note: " + line);
+  add_plan_notes(plan, lines);
   return lines;
 }
 
@@ -174,6 +166,17 @@ std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
     if (status.state != RunState::done) machines.push_back(status.other_machine);
   }
   return not_counted_lines(machines);
+}
+
+void add_plan_notes(const StudyPlan& plan, std::vector<std::string>& lines) {
+  for (const std::string& note : plan.expansion.unseen) lines.push_back("note: " + note);
+  for (const std::string& line : missing_bases(plan.expansion.points)) {
+    lines.push_back("warning: " + line);
+  }
+  for (const Rejected& rejected : plan.rejected) {
+    lines.push_back("warning: a record is ignored: " + rejected.reason);
+  }
+  for (const std::string& line : other_machine_lines(plan)) lines.push_back("note: " + line);
 }
 
 std::string other_build_line(const StudyPlan& plan) {

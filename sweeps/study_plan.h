@@ -28,6 +28,10 @@ std::size_t runs_to_make(const StudyPlan& plan);  // not done, and possible here
 // For the runs to make that have a record of another machine: their number, one line per machine.
 std::vector<std::string> other_machine_lines(const StudyPlan& plan);
 
+// "note: ..." and "warning: ...", but for Expansion::notes: what is not seen from here, rows
+// without a base, records ignored, other machines.
+void add_plan_notes(const StudyPlan& plan, std::vector<std::string>& lines);
+
 // "3 of the done runs are of another build; --new-build runs them again". Empty: none is.
 std::string other_build_line(const StudyPlan& plan);
 

@@ -92,11 +92,8 @@ std::string base_name(const Run& run, const std::vector<std::string>& axes) {
   std::vector<std::string> parts;
   if (!run.system.empty()) parts.push_back(run.system);
   if (!run.backend.empty()) parts.push_back(run.backend);
-  if (run.replicas_are_cores() && run.cpus_per_replica()) {
-    parts.push_back(counted(*run.cpus_per_replica(), "CPU") + " per replica");
-  } else if (run->layout.cpus_per_task) {
-    parts.push_back(fmt::format("cpus-per-task {}", *run->layout.cpus_per_task));
-  }
+  const std::string cpus = cpus_of_run(run, "per replica");
+  if (!cpus.empty()) parts.push_back(cpus);
   for (const std::string& axis : axes) {
     if (const auto value = run->parameters.text(axis)) parts.push_back(axis + " " + *value);
   }

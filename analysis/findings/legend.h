@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,16 +20,6 @@ std::vector<std::string> legend(const Study& study, const Comparison& comparison
 std::vector<std::string> caveats(const Study& study, const Comparison& comparison);
 
 // Texts of several values and of their intervals.
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  double width() const { return high - low; }
-};
 
 // Values and the hull of their intervals, which is only known if each has one.
 struct Hull {

@@ -1,7 +1,6 @@
 // Rows that did not train as well as those beside which they stand.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "analysis/findings/findings.h"

@@ -1,12 +1,10 @@
 #include "analysis/findings/trend.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "engine/core/text.h"
+#include "analysis/study/labels.h"
 #include "engine/facts/timing.h"
 
 namespace paceline {
@@ -15,14 +13,6 @@ namespace {
 
 double fraction(double log_cost_over_base, double replicas) {
   return (replicas * std::exp(log_cost_over_base) - 1) / (replicas - 1);
-}
-
-std::string cpus_of_series(const Run& run) {
-  if (run.replicas_are_cores() && run.cpus_per_replica()) {
-    return counted(*run.cpus_per_replica(), "CPU") + " per replica";
-  }
-  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
-                                   : "";
 }
 
 // Rows of one base, and what is asked of them.
@@ -42,7 +32,7 @@ class Series {
 
   Trend trend() const {
     Trend trend;
-    trend.cpus = cpus_of_series(rows_.begin()->second->run());
+    trend.cpus = cpus_of_run(rows_.begin()->second->run(), "per replica");
     trend.base_gpus = base_row_.first()->layout.gpus;
     trend.has_phases = base_row_.first().phase_sum->step > 0;
     for (const auto& [gpus, facts] : rows_) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/plots/script.h"
 #include "analysis/plots/study_plots.h"
@@ -14,25 +13,16 @@ namespace {
 
 constexpr std::size_t kMostLineName = 60;
 
-struct Span {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-};
-
-Span x_range(const Lines& lines) {
-  Span range;
+Range x_range(const Lines& lines) {
+  Range range;
   for (const PlotSeries& series : lines.series) {
     for (const PlotPoint& point : series.points) range.add(point.x);
   }
   return range;
 }
 
-Span y_range(const Lines& lines) {
-  Span range;
+Range y_range(const Lines& lines) {
+  Range range;
   const auto add = [&](const PlotSeries& series) {
     for (const PlotPoint& point : series.points) {
       if (!point.y) continue;
@@ -49,7 +39,7 @@ Span y_range(const Lines& lines) {
 }
 
 // By a hundredth of the axis, where there is a bar that another could cover.
-double shifted(const Lines& lines, const Span& range, std::size_t index, const PlotPoint& point) {
+double shifted(const Lines& lines, const Range& range, std::size_t index, const PlotPoint& point) {
   const double x = point.x;
   if (!lines.aside || !point.interval) return x;
   const double steps =
@@ -72,7 +62,7 @@ std::string decimal_tics(double floor, double top) {
   return tics.size() < 2 ? "" : fmt::format("set ytics ({})\n", join(tics, ", "));
 }
 
-std::string axes(const Lines& lines, const Span& x, double floor, double top) {
+std::string axes(const Lines& lines, const Range& x, double floor, double top) {
   std::string text = "set grid ytics linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\n";
   if (lines.log_x) {
     const double margin = std::pow(x.high / x.low, 0.04);
@@ -98,7 +88,7 @@ class LinesScript {
   }
 
   std::string text() const {
-    const Span y = y_range(lines_);
+    const Range y = y_range(lines_);
     const double floor = lines_.log_y ? y.low / 1.2 : 0;
     const double top = lines_.log_y ? y.high * 1.2 : 1.04 * y.high;
     return axes(lines_, range_, floor, top) + data_ + "plot " + join(parts_, ", \\\n  ") + "\n";
@@ -178,7 +168,7 @@ class LinesScript {
   }
 
   const Lines& lines_;
-  const Span range_;
+  const Range range_;
   const std::vector<LineLook> looks_;
   std::string data_;
   std::vector<std::string> parts_;

@@ -290,8 +290,4 @@ std::string draw_plot(const Plot& plot, const std::string& format) {
   return read_text(picture);
 }
 
-void draw_plot(const Plot& plot, const std::string& format, const fs::path& file) {
-  replace_file(file, draw_plot(plot, format));
-}
-
 }  // namespace paceline

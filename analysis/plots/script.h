@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
 #include "analysis/plots/plot.h"
@@ -58,8 +57,5 @@ void check_plot_format(const std::string& format);
 // The image's bytes. Throws usage naming the package if gnuplot is missing, internal with gnuplot's
 // message if it fails. Call from the main thread (engine/core/child.h).
 std::string draw_plot(const Plot& plot, const std::string& format);
-
-// Writes the image to `file` atomically.
-void draw_plot(const Plot& plot, const std::string& format, const std::filesystem::path& file);
 
 }  // namespace paceline

@@ -35,14 +35,14 @@ struct StepModel {
   }
 };
 
-StepCost mean_step(const RunSteps& steps, const StepModel& scene, std::uint64_t seed) {
+double mean_step(const RunSteps& steps, const StepModel& scene, std::uint64_t seed) {
   const auto ranks = static_cast<std::size_t>(scene.gpus);
   const auto count =
       static_cast<int>(std::clamp(kDraws / static_cast<double>(ranks), kFewestSteps, kMostSteps));
   RankDraws draws(steps.ranks, seed);
   StepReplay replay(ranks, scene.buckets, scene.overlap, scene.joint);
   std::vector<StepSeconds> drawn(ranks);
-  StepCost sum;
+  double sum = 0;
   for (int i = 0; i < count; ++i) {
     draws.next(drawn);
     for (StepSeconds& rank : drawn) {
@@ -50,10 +50,7 @@ StepCost mean_step(const RunSteps& steps, const StepModel& scene, std::uint64_t 
       rank.forward *= scene.compute;
       rank.backward *= scene.compute;
     }
-    const StepCost step = replay.step(drawn);
-    sum.step += step.step / count;
-    sum.exposed += step.exposed / count;
-    sum.straggler += step.straggler / count;
+    sum += replay.step(drawn) / count;
   }
   return sum;
 }
@@ -213,7 +210,7 @@ struct Replay::Facts {
       for (const MeasuredRun& each : size.runs) {
         const auto runs = static_cast<double>(size.runs.size());
         one.measured += each.steps.step_seconds / runs;
-        one.replayed += mean_step(each.steps, scene, 1).step / runs;
+        one.replayed += mean_step(each.steps, scene, 1) / runs;
       }
       compared.push_back(one);
     }
@@ -318,10 +315,7 @@ ReplayedStep Replay::at(int gpus, const WhatIf& what_if) const {
   ReplayedStep result;
   result.gpus = gpus;
   for (const Facts::MeasuredRun& each : from.runs) {
-    const StepCost cost = mean_step(each.steps, scene, 1);
-    result.step_seconds += cost.step / runs;
-    result.exposed_seconds += cost.exposed / runs;
-    result.straggler_seconds += cost.straggler / runs;
+    result.step_seconds += mean_step(each.steps, scene, 1) / runs;
   }
   if (gpus > 1)
     result.step_seconds = facts.rest.with_rest(result.step_seconds, scene.sum_seconds());

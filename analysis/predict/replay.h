@@ -34,8 +34,6 @@ struct ReplayedStep {
   double step_seconds = 0;  // mean over steps
   double samples_per_second = 0;
   std::optional<double> fit_seconds;     // empty: the runs have none
-  double exposed_seconds = 0;            // of a step: even the last rank to arrive waits so long
-  double straggler_seconds = 0;          // of a step: what the slowest of all ranks takes longer
   Interval samples_per_second_interval;  // 90 %, of the median of as many runs as a row has
   std::optional<Interval> fit_seconds_interval;
 };

@@ -55,8 +55,6 @@ struct WhatIf {
   std::string wire;                 // precision on the wire: bf16, fp16, fp32; empty: as it was
   std::optional<double> bucket_mb;  // the cap of buckets, MiB
   double links = 1;                 // links that are so many times as fast
-
-  bool nothing() const { return wire.empty() && !bucket_mb && links == 1; }
 };
 
 // Parses "precision-on-the-wire=bf16,bucket_mb=32,links=2x". Throws usage.

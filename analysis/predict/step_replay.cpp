@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
+#include <utility>
 
 namespace paceline {
 
@@ -15,7 +15,7 @@ StepReplay::StepReplay(std::size_t ranks, std::vector<BucketEvent> buckets, bool
       at_(ranks),
       done_(buckets_.size()) {}
 
-StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
+double StepReplay::step(const std::vector<StepSeconds>& ranks) {
   // When the sum of each bucket ends.
   double lane_free = 0;  // when the communication lane can begin the next sum
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -29,27 +29,18 @@ StepCost StepReplay::step(const std::vector<StepSeconds>& ranks) {
   }
   if (joint_) std::fill(done_.begin(), done_.end(), lane_free);
 
-  // When each rank can begin its next step, and how long it waited in this one.
-  StepCost cost;
-  cost.exposed = std::numeric_limits<double>::infinity();
-  double waits = 0, end = end_;
+  // When each rank can begin its next step.
+  double end = end_;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     double& now = at_[r];
     now += ranks[r].input + ranks[r].forward + ranks[r].backward;
-    double wait = 0;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      wait += std::max(0.0, done_[b] - now);
       now = std::max(now, done_[b]) + ranks[r].update * buckets_[b].update;
     }
     now += ranks[r].other;
-    cost.exposed = std::min(cost.exposed, wait);
-    waits += wait;
     end = std::max(end, now);
   }
-  cost.straggler = waits / static_cast<double>(ranks.size()) - cost.exposed;
-  cost.step = end - end_;
-  end_ = end;
-  return cost;
+  return end - std::exchange(end_, end);
 }
 
 namespace {

@@ -21,21 +21,15 @@ struct BucketEvent {
   double sum_seconds = 0;  // of its all-reduce
 };
 
-// Seconds of a step. Of all steps, steps add up to the end of the last rank's last one.
-struct StepCost {
-  double step = 0;
-  double exposed = 0;    // every rank waits so long: the least wait of any rank
-  double straggler = 0;  // what ranks wait beyond that, on average
-};
-
 class StepReplay {
  public:
   // `overlap`: sums begin while backward runs, else after it. `joint`: the first update waits for
   // all sums (clipping by the norm).
   StepReplay(std::size_t ranks, std::vector<BucketEvent> buckets, bool overlap, bool joint = false);
 
-  // One step. `ranks`: what each rank computes; its `communication` is ignored.
-  StepCost step(const std::vector<StepSeconds>& ranks);
+  // Seconds of one step; all steps add up to the end of the last rank's last one. `ranks`: what
+  // each rank computes; its `communication` is ignored.
+  double step(const std::vector<StepSeconds>& ranks);
 
  private:
   std::vector<BucketEvent> buckets_;

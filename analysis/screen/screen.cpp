@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 

@@ -110,11 +110,6 @@ Estimate geometric_mean(std::span<const double> values, Stopping stopping) {
   return as_factor(paired_difference(logarithms(values), stopping));
 }
 
-Estimate mean_amount(std::span<const double> amounts, Stopping stopping) {
-  const std::vector<double> runs(amounts.size(), 1);
-  return ratio_of_sums(amounts, runs, stopping);
-}
-
 Estimate ratio_of_sums(std::span<const double> above, std::span<const double> below,
                        Stopping stopping) {
   const double mean_below = moments(below).mean;

@@ -5,7 +5,9 @@
 // of parallel computing systems", SC15.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -35,6 +37,17 @@ constexpr double kRounding = 1e-9;
 
 struct Interval {
   double low = 0, high = 0;
+};
+
+// From the least to the greatest of values.
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  double width() const { return high - low; }
 };
 
 double average(std::span<const double> values);  // at least one value
@@ -98,13 +111,9 @@ Estimate as_factor(const Difference& logs, double confidence = kConfidence);
 // must not be empty.
 Estimate geometric_mean(std::span<const double> values, Stopping stopping = Stopping::fixed);
 
-// Arithmetic mean of what adds up, such as hours and joules: of all runs together it is their sum
-// over their number. Its t interval ends at 0 at the latest. `amounts` must not be empty, nor
-// negative.
-Estimate mean_amount(std::span<const double> amounts, Stopping stopping = Stopping::fixed);
-
 // The sum of `above` over that of `below`, which have a value of each run: joules over samples. The
-// interval is that of the linearized ratio. Cochran, "Sampling techniques", 3rd ed., 1977, ch. 6.
+// interval is that of the linearized ratio, and never below 0. Cochran, "Sampling techniques", 3rd
+// ed., 1977, ch. 6.
 Estimate ratio_of_sums(std::span<const double> above, std::span<const double> below,
                        Stopping stopping = Stopping::fixed);
 

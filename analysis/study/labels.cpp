@@ -173,14 +173,6 @@ std::string trained_name(const Study& study) {
 
 constexpr std::size_t kReplicas = 3;  // the part that is always told
 
-std::string cpus_named(const Run& run) {
-  if (run.replicas_are_cores() && run.cpus_per_replica()) {
-    return counted(*run.cpus_per_replica(), "CPU") + " each";
-  }
-  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
-                                   : "";
-}
-
 // " in 2 of 5 runs"; empty: in all.
 std::string in_runs(std::size_t count, const Row& row) {
   return count == row.runs.size() ? "" : fmt::format(" in {} of {} runs", count, row.runs.size());
@@ -189,7 +181,8 @@ std::string in_runs(std::size_t count, const Row& row) {
 std::vector<std::string> name_parts(const Study& study, const Row& row) {
   const Run& run = row.first();
   std::vector<std::string> parts = {run->kind == "measured" ? "" : run->kind, run.system,
-                                    run.backend, replicas_text(study, row), cpus_named(run)};
+                                    run.backend, replicas_text(study, row),
+                                    cpus_of_run(run, "each")};
   for (const std::string& axis : study.axes) {
     parts.push_back(fmt::format("{} {}", axis, run->parameters.text(axis).value_or("-")));
   }
@@ -197,6 +190,14 @@ std::vector<std::string> name_parts(const Study& study, const Row& row) {
 }
 
 }  // namespace
+
+std::string cpus_of_run(const Run& run, std::string_view of) {
+  if (run.replicas_are_cores() && run.cpus_per_replica()) {
+    return fmt::format("{} {}", counted(*run.cpus_per_replica(), "CPU"), of);
+  }
+  return run->layout.cpus_per_task ? fmt::format("cpus-per-task {}", *run->layout.cpus_per_task)
+                                   : "";
+}
 
 std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
   std::vector<std::string> lines = ignored_records(content);

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/study/study.h"
@@ -63,6 +64,8 @@ void distinguish_layouts(Study& study);
 
 // "1 GPU", "2 replicas".
 std::string counted_replicas(const Study& study, int gpus);
+// "1 CPU each", where `of` is "each"; of replicas on GPUs "cpus-per-task 8". May be empty.
+std::string cpus_of_run(const Run& run, std::string_view of);
 // "2 replicas on 2 nodes", where it differs from another row in that alone.
 std::string replicas_text(const Study& study, const Row& row);
 

@@ -35,7 +35,7 @@ struct MeasuredRun {
   int slowest_rank = 0;
   // Of the rank with the most.
   double wait = 0, own_seconds = 0, save_seconds = 0, sync_seconds = 0, overhead = 0;
-  int own_calls = 0, saves = 0, batches = 0, ratio = 1, workers = 0;
+  int saves = 0, batches = 0, ratio = 1, workers = 0;
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
   bool is_on_gpu = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;

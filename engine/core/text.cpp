@@ -279,17 +279,21 @@ std::string names_text(const std::vector<std::string>& names) {
   return join_first(kMostListed, names);
 }
 
-std::string numbers_text(const std::vector<int>& numbers) {
-  const bool many = numbers.size() > kMostListed;
-  std::vector<std::string> runs;
+std::vector<std::string> number_ranges(const std::vector<int>& numbers) {
+  std::vector<std::string> ranges;
   for (std::size_t i = 0, last = 0; i < numbers.size(); i = last + 1) {
-    for (last = i; many && last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) {
-      ++last;
-    }
-    runs.push_back(last == i ? std::to_string(numbers[i])
-                             : fmt::format("{}-{}", numbers[i], numbers[last]));
+    for (last = i; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
+    ranges.push_back(last == i ? std::to_string(numbers[i])
+                               : fmt::format("{}-{}", numbers[i], numbers[last]));
   }
-  return names_text(runs);
+  return ranges;
+}
+
+std::string numbers_text(const std::vector<int>& numbers) {
+  if (numbers.size() > kMostListed) return names_text(number_ranges(numbers));
+  std::vector<std::string> each;
+  for (const int number : numbers) each.push_back(std::to_string(number));
+  return join(each, ", ");
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

@@ -68,6 +68,8 @@ std::string join_first(std::size_t most, const std::vector<std::string>& parts,
 // "n1, n2"; if there are more than eight, the first eight "and 504 more".
 std::string names_text(const std::vector<std::string>& names);
 
+// "0-3" and "5" of sorted numbers.
+std::vector<std::string> number_ranges(const std::vector<int>& numbers);
 // "2, 3, 5" from sorted numbers; if there are more than eight, their ranges: "0-97, 99".
 std::string numbers_text(const std::vector<int>& numbers);
 

@@ -138,10 +138,8 @@ class Program {
   // rule. A rank's own share of the batch follows from these. `undo_bookkeeping`, if not empty,
   // permits a device that could not capture the step to call `queue` a second time: it first takes
   // back what the caller noted. Only for a lone replica, as others have to capture the same.
-  virtual void run_step(const UpdateRule* rule, const std::function<void()>& queue,
-                        const std::function<void()>& undo_bookkeeping = {}) {
-    static_cast<void>(rule);
-    static_cast<void>(undo_bookkeeping);
+  virtual void run_step(const UpdateRule* /*rule*/, const std::function<void()>& queue,
+                        const std::function<void()>& /*undo_bookkeeping*/ = {}) {
     queue();
   }
 
@@ -170,10 +168,7 @@ class Program {
 
   // Allocates now what updates would allocate on their first run. If replicas share a process, an
   // allocation on one GPU may wait for the others' work, and that work for a sum with this GPU.
-  virtual void reserve(Optimizer optimizer, bool accumulates) {
-    static_cast<void>(optimizer);
-    static_cast<void>(accumulates);
-  }
+  virtual void reserve(Optimizer, bool /*accumulates*/) {}
 
   // Waits for the compute lane. Allocates and initialises the optimizer's arenas if no update did.
   virtual ProgramState state(Optimizer optimizer) = 0;
@@ -181,22 +176,18 @@ class Program {
   virtual void state_written() {}
   // Converts one parameter, or its part of an optimizer arena, from the device's layout to the
   // canonical one and back. Both are in host memory. From any thread.
-  virtual void to_canonical(int index, std::span<const std::byte> own, std::byte* canonical) const {
-    static_cast<void>(index);
+  virtual void to_canonical(int /*index*/, std::span<const std::byte> own,
+                            std::byte* canonical) const {
     std::memcpy(canonical, own.data(), own.size());
   }
-  virtual void from_canonical(int index, std::span<const std::byte> canonical,
+  virtual void from_canonical(int /*index*/, std::span<const std::byte> canonical,
                               std::byte* own) const {
-    static_cast<void>(index);
     std::memcpy(own, canonical.data(), canonical.size());
   }
 
   // Records each operation that runs from now on; null: stops. Returns false if operations are only
   // queued here, so that their times are unknown.
-  virtual bool trace(TraceRing* ring) {
-    static_cast<void>(ring);
-    return false;
-  }
+  virtual bool trace(TraceRing*) { return false; }
 
   // Seconds of each operation's backward, by its index in the plan: means over the steps after the
   // first kUntimedPasses. Empty: there were none, or operations are only queued here.
@@ -226,11 +217,7 @@ class Device {
   virtual MemoryKind memory_kind() const { return MemoryKind::host; }
   virtual Memory allocate(std::size_t bytes) = 0;
   // Pins host memory of others for copies, until the result is gone; empty if that is not possible.
-  virtual Memory pin(void* data, std::size_t bytes) {
-    static_cast<void>(data);
-    static_cast<void>(bytes);
-    return {};
-  }
+  virtual Memory pin(void* /*data*/, std::size_t /*bytes*/) { return {}; }
   // Host memory that is best for handing over batches.
   virtual Memory allocate_staging(std::size_t bytes) { return host_memory(bytes); }
   // Synchronous. From any thread.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <utility>
 
 #include "engine/core/clock.h"
 #include "engine/core/error.h"

@@ -66,8 +66,7 @@ class HostProgram : public Program {
   // Calls body(begin, end) on parts of [0, count), on threads if the device has some. Each item
   // costs as much as `elements` elements of a vector operation.
   using Part = std::function<void(std::size_t begin, std::size_t end)>;
-  virtual void in_parts(std::size_t count, std::size_t elements, const Part& body) {
-    static_cast<void>(elements);
+  virtual void in_parts(std::size_t count, std::size_t /*elements*/, const Part& body) {
     body(0, count);
   }
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <concepts>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/child.h"

@@ -126,15 +126,7 @@ void bind_this_thread(const CpuSet& cpus) {
 }
 
 std::string format_cpus(const CpuSet& cpus) {
-  std::vector<std::string> ranges;
-  for (std::size_t first = 0; first < cpus.size();) {
-    std::size_t last = first;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    ranges.push_back(first == last ? fmt::format("{}", cpus[first])
-                                   : fmt::format("{}-{}", cpus[first], cpus[last]));
-    first = last + 1;
-  }
-  return join(ranges, ",");
+  return join(number_ranges(cpus), ",");
 }
 
 }  // namespace paceline

@@ -187,15 +187,4 @@ Topology stored_topology(const std::filesystem::path& xml) {
   return read({"", xml.string()});
 }
 
-std::string summary(const Topology& topology) {
-  CpuSet ids;
-  for (const Cpu& cpu : topology.cpus) ids.push_back(cpu.id);
-  return fmt::format("{}; {} of {} usable ({}), {}{}, {}, {}", topology.cpu_model,
-                     topology.cpus.size(), counted(topology.machine_cpus, "CPU"), format_cpus(ids),
-                     counted(topology.machine_cores, "core"),
-                     topology.hyperthreads() ? " with hyper-threads" : "",
-                     counted(topology.numa_nodes, "NUMA node"),
-                     format_bytes(static_cast<double>(topology.memory_bytes)));
-}
-
 }  // namespace paceline

@@ -52,9 +52,6 @@ Topology stored_topology(const std::filesystem::path& xml);
 // ids, so that different CPUs have different names; "unknown CPU" without ids.
 std::string arm_model(const std::string& implementer, const std::string& part);
 
-// "AMD EPYC; 2 of 2 CPUs usable (0-1), 2 cores, 1 NUMA node, 50.6 GB"
-std::string summary(const Topology& topology);
-
 // Divides a replica's CPUs among its threads, and checks the numbers before anything starts.
 
 // Threads of one replica. With 0 input or communication threads, the compute thread does that work

@@ -59,15 +59,6 @@ double backward_flops(const Operation& op) {
   return forward_flops(op) * (op.input_grad == kNone ? 1 : 2);
 }
 
-std::string Plan::text() const {
-  std::string text = fmt::format("{}: {} operations, {} parameters, {:.2f} MFLOP a sample", network,
-                                 operations.size(), parameter_count, flops_per_sample / 1e6);
-  for (const Operation& op : operations) {
-    text += fmt::format("\n  {:<28} {:>14} -> {}", op.text(), op.in.text(), op.out.text());
-  }
-  return text;
-}
-
 namespace {
 
 bool has_parameters(const Operation& op) {

@@ -147,8 +147,6 @@ struct Plan {
   std::size_t parameter_count = 0;
   std::size_t activation_bytes = 0;
   double flops_per_sample = 0;  // forward and backward; an addition counts as one
-
-  std::string text() const;  // the operations of each layer, for the log
 };
 
 // Whether a device can run this operation with its fusions. The planner fuses only what is

@@ -21,13 +21,31 @@ constexpr double kNapSeconds = 10e-3;
 class TimedSource : public SampleSource {
  public:
   // Without `naps`, samples are read instantly, as for a test set.
-  TimedSource(std::size_t samples, int classes, bool naps);
+  TimedSource(std::size_t samples, int classes, bool naps)
+      : samples_(samples), classes_(classes), naps_(naps) {}
 
   std::size_t samples() const override { return samples_; }
-  void read(std::size_t i, EncodedSample& sample) const override;
-  std::string where(std::size_t i) const override;
-  std::int32_t label(std::size_t i) const override;
-  std::string hash() const override;
+  void read(std::size_t i, EncodedSample& sample) const override {
+    const int naps = i % kSamplesOfGroup == 0 ? kNapsOfSlowSample : 1;
+    for (int nap = 0; naps_ && nap < naps; ++nap) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(kNapSeconds));
+    }
+    sample.height = sample.width = kSide;
+    sample.bytes.assign(std::size_t{kSide} * kSide * 3, static_cast<char>(i % 251));
+    sample.image = sample.bytes;
+    sample.label = label(i);
+  }
+  std::string where(std::size_t i) const override {
+    return "sample " + std::to_string(i) + " of amdahl";
+  }
+  std::int32_t label(std::size_t i) const override {
+    return static_cast<std::int32_t>(i % static_cast<std::size_t>(classes_));
+  }
+  std::string hash() const override {
+    Hash hash;
+    hash.add("amdahl 1 " + std::to_string(samples_) + (naps_ ? " naps" : ""));
+    return hash.hex();
+  }
   std::vector<std::filesystem::path> files() const override { return {}; }
 
   static constexpr int kSide = 8;
@@ -37,34 +55,6 @@ class TimedSource : public SampleSource {
   int classes_;
   bool naps_;
 };
-
-TimedSource::TimedSource(std::size_t samples, int classes, bool naps)
-    : samples_(samples), classes_(classes), naps_(naps) {}
-
-void TimedSource::read(std::size_t i, EncodedSample& sample) const {
-  const int naps = i % kSamplesOfGroup == 0 ? kNapsOfSlowSample : 1;
-  for (int nap = 0; naps_ && nap < naps; ++nap) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(kNapSeconds));
-  }
-  sample.height = sample.width = kSide;
-  sample.bytes.assign(std::size_t{kSide} * kSide * 3, static_cast<char>(i % 251));
-  sample.image = sample.bytes;
-  sample.label = label(i);
-}
-
-std::string TimedSource::where(std::size_t i) const {
-  return "sample " + std::to_string(i) + " of amdahl";
-}
-
-std::int32_t TimedSource::label(std::size_t i) const {
-  return static_cast<std::int32_t>(i % static_cast<std::size_t>(classes_));
-}
-
-std::string TimedSource::hash() const {
-  Hash hash;
-  hash.add("amdahl 1 " + std::to_string(samples_) + (naps_ ? " naps" : ""));
-  return hash.hex();
-}
 
 namespace {
 

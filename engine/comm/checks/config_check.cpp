@@ -112,15 +112,7 @@ std::string values_text(const std::vector<ConfigGroup>& groups, const std::strin
 }  // namespace
 
 std::string rank_ranges(const std::vector<int>& ranks) {
-  std::vector<std::string> runs;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    runs.push_back(last == i ? std::to_string(ranks[i])
-                             : fmt::format("{}-{}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + names_text(runs);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + names_text(number_ranges(ranks));
 }
 
 std::string differences(const std::vector<ConfigGroup>& groups) {

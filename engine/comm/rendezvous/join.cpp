@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/comm/rendezvous/message.h"
 #include "engine/comm/rendezvous/token_file.h"

@@ -3,8 +3,6 @@
 // shared inline function for all callers.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

@@ -255,9 +255,8 @@ double multiply_add_rounds(std::size_t rounds) {
   for (std::size_t i = 0; i < rounds; ++i) {
     for (double& sum : sums) sum = sum * 0.999 + 0.001;
   }
-  volatile double keep =
+  [[maybe_unused]] volatile double keep =
       sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
-  static_cast<void>(keep);
   return 2.0 * 8 * static_cast<double>(rounds);
 }
 

@@ -53,8 +53,6 @@ class RankClock {
 
   // Converts a time of this rank to rank 0's clock.
   double on_first(double seconds) const { return seconds + offset_ + drift_ * (seconds - start_); }
-  double offset() const { return offset_; }  // at the start
-  double drift() const { return drift_; }    // seconds per second
   double uncertainty() const { return uncertainty_; }
 
  private:

@@ -48,13 +48,13 @@ TEST(Statistics, OneValueHasNoInterval) {
 // Five runs of a budget: 1, 1, 1, 1 and 3 hours are 7, which is 5 times 1.4. Deviations 0.4 and 1.6
 // have the variance 0.8.
 TEST(Statistics, AmountsAddUp) {
-  const double hours[] = {1, 1, 1, 1, 3};
-  const Estimate mean = mean_amount(hours);
+  const double hours[] = {1, 1, 1, 1, 3}, ones[] = {1, 1, 1, 1, 1};
+  const Estimate mean = ratio_of_sums(hours, ones);
   EXPECT_DOUBLE_EQ(mean.value, 1.4);
   EXPECT_NEAR(mean.interval->high, 1.4 + t_quantile(4) * std::sqrt(0.8 / 5), 1e-9);
   const double apart[] = {1, 9};
-  EXPECT_EQ(mean_amount(apart).interval->low, 0) << "no cost is negative";
-  EXPECT_FALSE(mean_amount(std::span(hours, 1)).interval);
+  EXPECT_EQ(ratio_of_sums(apart, std::span(ones, 2)).interval->low, 0) << "no cost is negative";
+  EXPECT_FALSE(ratio_of_sums(std::span(hours, 1), std::span(ones, 1)).interval);
 }
 
 // Joules over samples of runs of 100 and 300 samples: 500 / 400, not the mean of 2 and 1.
