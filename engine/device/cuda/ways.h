@@ -44,7 +44,8 @@ template <typename Row>
 void launch_sums(Runtime& runtime, const Row& row, const ChannelTiling& t, const SumMemory& memory,
                  Stream stream) {
   runtime.launch(ChannelSums<Row>{t, memory.partials, memory.counters, row},
-                 {t.splits * t.tiles(), t.kThreads, ChannelSums<Row>::shared_bytes()}, stream);
+                 {t.splits * t.tiles(), ChannelTiling::kThreads, ChannelSums<Row>::shared_bytes()},
+                 stream);
 }
 
 // The gradients of a layer norm. dx null: only those of its parameters.
