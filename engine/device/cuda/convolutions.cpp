@@ -45,7 +45,7 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
     need_workspace(conv.backward_data->workspace_bytes());
   }
   if (conv.shape.in != op.in.channels) {
-    prepare_laid(conv);
+    prepare_reordered(conv);
   } else if (narrow()) {
     conv.w = narrow_parameters_.data() + offset(op.weight) * size;
     conv.dw = narrow_gradients_.data() + offset(op.weight) * size;
@@ -87,18 +87,18 @@ void CudaProgram::prepare_folded(const Operation& op, PreparedConv& conv) {
   conv.backward_weights = std::move(weights);
 }
 
-void CudaProgram::prepare_laid(PreparedConv& conv) {
+void CudaProgram::prepare_reordered(PreparedConv& conv) {
   const ConvShape& shape = conv.shape;
   const auto bytes = [&](auto... sides) {
     return (size_of(plan_.activation) * ... * static_cast<std::size_t>(sides));
   };
-  conv.laid_w = own(bytes(shape.out, shape.kernel, shape.kernel, shape.in));
-  conv.laid_dw = own(conv.laid_w.bytes());
-  conv.w = conv.laid_w.data();
-  conv.dw = conv.laid_dw.data();
-  laid_ = &conv;
-  if (!laid_input_.data()) {
-    laid_input_ = own(bytes(shape.batch, shape.height, shape.width, shape.in));
+  conv.reordered_w = own(bytes(shape.out, shape.kernel, shape.kernel, shape.in));
+  conv.reordered_dw = own(conv.reordered_w.bytes());
+  conv.w = conv.reordered_w.data();
+  conv.dw = conv.reordered_dw.data();
+  reordered_ = &conv;
+  if (!reordered_input_.data()) {
+    reordered_input_ = own(bytes(shape.batch, shape.height, shape.width, shape.in));
   }
 }
 
@@ -165,15 +165,16 @@ void CudaProgram::cast_input(const Operation& op) {
   bool others = false;
   for (const Operation& reader : plan_.operations) {
     if (reader.from != 0 && reader.from2 != 0) continue;
-    others = others || !is_conv(reader) || !laid_;
-    if (laid_ && laid_->folded) fold(laid_input_.data(), laid_->shape, reader.padding);
+    others = others || !is_conv(reader) || !reordered_;
+    if (reordered_ && reordered_->folded)
+      fold(reordered_input_.data(), reordered_->shape, reader.padding);
   }
-  if (laid_ && !laid_->folded) pad(laid_input_.data(), laid_->shape.in);
+  if (reordered_ && !reordered_->folded) pad(reordered_input_.data(), reordered_->shape.in);
   if (others) pad(tensor<std::byte>(op.output), op.in.channels);
 }
 
 void* CudaProgram::conv_input(const Operation& op, const PreparedConv& conv) const {
-  return conv.laid_w.data() ? laid_input_.data() : tensor<std::byte>(op.input);
+  return conv.reordered_w.data() ? reordered_input_.data() : tensor<std::byte>(op.input);
 }
 
 void CudaProgram::conv_forward(const Operation& op, Prepared& prepared) {
@@ -218,12 +219,12 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
   if (conv.beside) follow(stream, compute);
   const Memory& workspace = conv.beside ? second_workspace_ : workspace_;
   conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace.data()}, stream);
-  if (conv.laid_dw.data()) {
+  if (conv.reordered_dw.data()) {
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);
-      const std::size_t weights = conv.laid_dw.bytes() / sizeof(T);
-      run(TakeWeights<T>{static_cast<const T*>(conv.dw), gradient(op.weight), weights,
-                         weight_layout(op, conv)},
+      const std::size_t weights = conv.reordered_dw.bytes() / sizeof(T);
+      run(RestoreGradients<T>{static_cast<const T*>(conv.dw), gradient(op.weight), weights,
+                              weight_layout(op, conv)},
           weights, stream);
     });
   }

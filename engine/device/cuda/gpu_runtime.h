@@ -45,6 +45,7 @@ struct CudaDeviceOptions {
   ReplayOptions replays = {};
   bool second_stream = true;  // for weight gradients that run beside data gradients
   int comm_cpu = -1;          // CPU of the host thread that reduces, if a host reduces; -1: any
+  std::size_t most_logit_rows = kMostLogitRows;
 };
 
 // Throws usage.

@@ -265,9 +265,10 @@ inline std::string with_own_kernels(std::string request) {
 
 // Of the logits of a loss of tokens, in pieces of so many rows; the last piece may have fewer.
 // `free_bytes` of the device: a piece takes a quarter of them, unless that is less than some rows.
-inline std::size_t logit_rows(std::size_t labels, std::size_t row_bytes, std::size_t free_bytes) {
+constexpr std::size_t kMostLogitRows = 8192;
+inline std::size_t logit_rows(std::size_t labels, std::size_t row_bytes, std::size_t free_bytes,
+                              std::size_t most = kMostLogitRows) {
   constexpr std::size_t kFew = 256;
-  std::size_t most = 8192;
   while (most > kFew && most * row_bytes > free_bytes / 4) most /= 2;
   const std::size_t even = piece_rows(labels, most);
   return 2 * even >= std::min(most, labels) ? even : most;

@@ -208,7 +208,7 @@ void CudaProgram::make_pieces() {
       }
     };
     if (!is_product_of_places(op)) continue;
-    if (narrow() && !prepared.conv->laid_w.data()) add(op.weight, GradientPiece::narrow);
+    if (narrow() && !prepared.conv->reordered_w.data()) add(op.weight, GradientPiece::narrow);
     if (op.bias_cancels) add(op.bias, GradientPiece::zero);
     prepared.pieces = static_cast<unsigned>(all.size()) - prepared.first_piece;
   }

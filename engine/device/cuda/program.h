@@ -86,8 +86,9 @@ struct PreparedConv {
   ConvShape shape;      // of the products
   bool folded = false;  // it reads 2 x 2 pixels as one place; see fold_shape()
   void *w = nullptr, *dw = nullptr, *bias = nullptr;
-  Memory laid_w,
-      laid_dw;  // if the products' weights lie otherwise than the arena's; see laid_input_
+  Memory reordered_w,
+      reordered_dw;  // if the products' weights lie otherwise than the arena's; see
+                     // reordered_input_
 };
 
 // The plans of a dense layer.
@@ -189,7 +190,7 @@ class CudaProgram final : public Program {
   std::unique_ptr<ConvPlan> conv_plan(ConvRequest request);
   // Of one that reads the sample: its input in 2 x 2 pixels, if that is measured to be faster.
   void prepare_folded(const Operation& op, PreparedConv& conv);
-  void prepare_laid(PreparedConv& conv);
+  void prepare_reordered(PreparedConv& conv);
   WeightLayout weight_layout(const Operation& op, const PreparedConv& conv) const;
   void prepare_norm(const Operation& op, Prepared& prepared);
   void prepare_attention(const Operation& op, Prepared& prepared);
@@ -287,7 +288,7 @@ class CudaProgram final : public Program {
   void update_range(const UpdateRule& rule, std::size_t begin, std::size_t end);
   void mark_decay();
   void refresh_copies();
-  void refresh_laid(const Operation& op, Prepared& prepared);
+  void refresh_reordered(const Operation& op, Prepared& prepared);
 
   template <typename T = float>
   T* tensor(int index) const {
@@ -335,12 +336,12 @@ class CudaProgram final : public Program {
   CudaDeviceOptions options_;
   Staging staging_;
 
-  const PreparedConv* laid_ = nullptr;  // of those that read laid_input_ in one shape
+  const PreparedConv* reordered_ = nullptr;  // of those that read reordered_input_ in one shape
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0, second_workspace_bytes_ = 0;
   std::size_t partial_floats_ = 0, tiles_ = 0, block_sum_floats_ = 0;
   Memory activations_, parameters_, statistics_, first_moments_, second_moments_;
   Memory narrow_parameters_, narrow_gradients_;  // with 16-bit planes
-  Memory laid_input_;                            // the sample as convolutions read it
+  Memory reordered_input_;                       // the sample as convolutions read it
   Memory workspace_, second_workspace_, partials_, counters_, block_sums_;
   Memory pieces_;  // GradientPiece
   Memory sums_, host_sums_, row_loss_, row_correct_;

@@ -139,7 +139,8 @@ void CudaProgram::prepare_token_loss(const Operation& op, Prepared& prepared) {
   PreparedTokenLoss& loss = prepared.loss.emplace();
   const std::size_t size = size_of(plan_.activation);
   const auto classes = static_cast<std::size_t>(op.out.channels);
-  const std::size_t rows = logit_rows(count_labels(), classes * size, runtime_.free_bytes());
+  const std::size_t rows =
+      logit_rows(count_labels(), classes * size, runtime_.free_bytes(), options_.most_logit_rows);
   loss.whole = loss_piece(op, rows);
   if (count_labels() % rows != 0) loss.rest = loss_piece(op, count_labels() % rows);
   loss.way = choose_token_loss(runtime_, products_, rows, op.out.channels, options_.math);

@@ -150,18 +150,18 @@ void CudaProgram::update_range(const UpdateRule& rule, std::size_t begin, std::s
     const Operation& op = plan_.operations[i];
     if (!prepared_[i].conv) continue;
     const std::size_t weight = offset(op.weight);
-    if (weight >= begin && weight < end) refresh_laid(op, prepared_[i]);
+    if (weight >= begin && weight < end) refresh_reordered(op, prepared_[i]);
   }
 }
 
-void CudaProgram::refresh_laid(const Operation& op, Prepared& prepared) {
+void CudaProgram::refresh_reordered(const Operation& op, Prepared& prepared) {
   const PreparedConv& conv = *prepared.conv;
-  if (!conv.laid_w.data()) return;
+  if (!conv.reordered_w.data()) return;
   with_type(plan_.activation, [&](auto type) {
     using T = decltype(type);
-    const std::size_t weights = conv.laid_w.bytes() / sizeof(T);
-    run(LayWeights<T>{parameter(op.weight), static_cast<T*>(conv.w), weights,
-                      weight_layout(op, conv)},
+    const std::size_t weights = conv.reordered_w.bytes() / sizeof(T);
+    run(ReorderWeights<T>{parameter(op.weight), static_cast<T*>(conv.w), weights,
+                          weight_layout(op, conv)},
         weights);
   });
 }
@@ -179,7 +179,7 @@ void CudaProgram::refresh_copies() {
     });
   }
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
-    if (prepared_[i].conv) refresh_laid(plan_.operations[i], prepared_[i]);
+    if (prepared_[i].conv) refresh_reordered(plan_.operations[i], prepared_[i]);
   }
 }
 

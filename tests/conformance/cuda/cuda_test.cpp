@@ -17,13 +17,15 @@ namespace {
 
 std::unique_ptr<Device> make_emulated(const std::string& precision, bool replays = true,
                                       cuda::HostCounts* counts = nullptr, bool epilogues = true,
-                                      bool second_stream = true) {
+                                      bool second_stream = true,
+                                      std::size_t most_logit_rows = cuda::kMostLogitRows) {
   auto runtime = cuda::make_host_runtime(counts);
   auto products = cuda::make_host_products(*runtime, epilogues);
   cuda::CudaDeviceOptions options;
   options.math = cuda::parse_math(precision);
   options.replays.parts = replays;
   options.second_stream = second_stream;
+  options.most_logit_rows = most_logit_rows;
   return make_device_on(std::move(runtime), std::move(products), options);
 }
 
@@ -197,6 +199,14 @@ TEST(EmulatedCuda, NetworksNeedNoEpilogueAndNoMeasurements) {
       EXPECT_EQ(folded, measured && one.name == "resnet_stem");
     }
   }
+}
+
+// Of 115 rows of logits five pieces of 22, and a rest.
+TEST(EmulatedCuda, TheLossOfTokensTakesPiecesAndARest) {
+  Network n("tokens", token_sample(23), 11);
+  n.embedding(16, 0.3).layer_norm(1e-5);
+  follow_the_reference(make_emulated("fp32", true, nullptr, true, true, 22), {"tokens", n}, "fp32",
+                       true, 5, 1e-4);
 }
 
 // What a batch brings beside its samples is its own, however far the host runs ahead.

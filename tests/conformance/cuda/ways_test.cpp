@@ -152,12 +152,12 @@ class Stem {
     const std::size_t samples = std::size_t(plain_.batch) - 1;
     const std::size_t places = count(plain_.height, plain_.width);
     const std::size_t weights = count(s.out, plain_.kernel, plain_.kernel, channels_);
-    const std::size_t laid_weights = count(s.out, s.kernel, s.kernel, s.in);
+    const std::size_t reordered_weights = count(s.out, s.kernel, s.kernel, s.in);
     const auto unknown = [&](std::size_t n) { return std::vector<float>(n, NAN); };
     const OnDevice<float> images(runtime_, scaled(samples * places * std::size_t(channels_), 255)),
         w(runtime_, scaled(weights, 1)), gradient(runtime_, unknown(weights)),
         x(runtime_, unknown(count(s.batch, s.height, s.width, s.in))),
-        laid(runtime_, unknown(laid_weights)), dw(runtime_, unknown(laid_weights)),
+        reordered(runtime_, unknown(reordered_weights)), dw(runtime_, unknown(reordered_weights)),
         y(runtime_, unknown(count(s.batch, s.out_height(), s.out_width(), s.out)));
     const WeightLayout layout{plain_.kernel, channels_, s.in, folded ? 2 : 1};
     if (folded) {
@@ -172,16 +172,18 @@ class Stem {
                                    channels_, s.in},
                   count(s.batch, places), stream);
     }
-    launch_over(runtime_, LayWeights<float>{w.data(), laid.data(), laid_weights, layout},
-                laid_weights, stream);
+    launch_over(runtime_,
+                ReorderWeights<float>{w.data(), reordered.data(), reordered_weights, layout},
+                reordered_weights, stream);
     const auto products = make_host_products(runtime_);
     const auto forward = products->conv({s, ConvPass::forward});
     const auto backward = products->conv({s, ConvPass::backward_weights});
     const OnDevice<std::byte> workspace(runtime_, std::vector<std::byte>(64));
-    forward->run({x.data(), laid.data(), y.data(), workspace.data()}, stream);
+    forward->run({x.data(), reordered.data(), y.data(), workspace.data()}, stream);
     backward->run({x.data(), dw.data(), y.data(), workspace.data()}, stream);
-    launch_over(runtime_, TakeWeights<float>{dw.data(), gradient.data(), laid_weights, layout},
-                laid_weights, stream);
+    launch_over(runtime_,
+                RestoreGradients<float>{dw.data(), gradient.data(), reordered_weights, layout},
+                reordered_weights, stream);
     runtime_.synchronize_stream(stream);
     std::vector<float> all = y.values();
     const std::vector<float> more = gradient.values();

@@ -178,6 +178,10 @@ TEST_F(Products, OfOursInSeveralWaysAreMeasured) {
   OwnWays fewer = own;
   fewer.ways = 1;
   EXPECT_EQ(make_products(kept_)->own_way(fewer), 0U);
+  OwnWays none = own;
+  none.name = "what does not fit";
+  none.run = [](std::size_t, const Operands&, Stream) { throw Error(ErrorKind::usage, "full"); };
+  EXPECT_EQ(make_products(kept_)->own_way(none), 0U);
 }
 
 TEST_F(Products, WithEpiloguesAreTheLibrarysOrApart) {

@@ -238,7 +238,8 @@ class LibraryProducts : public ChosenProducts {
              });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
-      log::warning("{}; the first is used", error.what());
+      log::warning("{}: the first way is used, as none can be tried out: {}", own.name,
+                   error.what());
       return 0;
     }
     Chosen& chosen = chosen_.at(name);

@@ -50,9 +50,8 @@ struct CastInput {
 
 // The same with blocks of 2 x 2 pixels as one place of four times the channels, and with the
 // padding of the convolution that reads it: a window of stride 2 is then one of half the size and
-// stride 1
-// ("space to depth"). Pixel (2 row + i, 2 column + j), counted from the padding's corner, has the
-// channels from (2 i + j) x channels on.
+// stride 1 ("space to depth"). Pixel (2 row + i, 2 column + j), counted from the padding's corner,
+// has the channels from (2 i + j) x channels on.
 template <typename T>
 struct FoldInput {
   const std::uint8_t* bytes;  // may be null; then:

@@ -252,7 +252,7 @@ struct WeightLayout {
 };
 
 template <typename T>
-struct LayWeights {
+struct ReorderWeights {
   const float* w;
   T* y;
   std::size_t count;  // of y
@@ -269,7 +269,7 @@ struct LayWeights {
 
 // The other way round, of gradients.
 template <typename T>
-struct TakeWeights {
+struct RestoreGradients {
   const T* x;
   float* gradient;
   std::size_t count;  // of x
