@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "analysis/gate/quantity.h"
+#include "analysis/study/labels.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -53,9 +54,8 @@ int best(const BestArguments& arguments) {
   const auto [content, plans] = load_training_records(arguments);
   const Study study =
       only_table(make_studies(content, arguments.selections(), plans, arguments.pooling));
-  print_documents(
-      {best_document(study, find_best(study, within, least), notes_of_rejected(content))},
-      arguments.output);
+  print_documents({best_document(study, find_best(study, within, least), ignored_records(content))},
+                  arguments.output);
   return EXIT_SUCCESS;
 }
 

@@ -135,9 +135,7 @@ std::vector<Verb> list_verbs(const CLI::App& app) {
 }
 
 std::string join_names(const std::vector<OptionWords>& options) {
-  std::vector<std::string> names;
-  for (const OptionWords& option : options) names.push_back(option.name);
-  return join(names, " ");
+  return join(mapped(options, &OptionWords::name), " ");
 }
 
 // What may follow an option: a few words, nothing that a shell knows, or files (its default).
@@ -158,8 +156,7 @@ void print_bash_values(const Verb& verb) {
 }
 
 void print_bash(const std::vector<Verb>& verbs) {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs) names.push_back(verb.name);
+  std::vector<std::string> names = mapped(verbs, &Verb::name);
   print(R"(_paceline() {{
   local words= after= cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}"
   if [ "$cur" = "=" ]; then

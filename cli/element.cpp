@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "cli/verb.h"
+#include "engine/core/child.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/launch/program.h"
@@ -44,11 +45,8 @@ int begin_run(const ElementOptions& options) {
 int become_run(const ElementOptions& options) {
   std::vector<std::string> words = read_words(options, environment_of_process());
   words.insert(words.begin(), program_invocation_name);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
   restore_environment();
-  execv(this_program().c_str(), arguments.data());
+  execv(this_program().c_str(), as_arguments(words).data());
   throw usage_error(std::string("the run cannot be started: ") + strerror(errno),
                     this_program().string(), "check that the program still exists");
 }

@@ -8,6 +8,7 @@
 #include "analysis/gate/quantity.h"
 #include "analysis/gate/side.h"
 #include "analysis/plan/design.h"
+#include "analysis/study/labels.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -50,7 +51,7 @@ Noise estimate_noise(const PlanArguments& arguments, std::vector<std::string>& n
   }
   const StoreContent content =
       load_stores(std::vector<fs::path>(arguments.pilot.begin(), arguments.pilot.end()));
-  notes = notes_of_rejected(content);
+  notes = ignored_records(content);
   return estimate_noise(content);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "analysis/predict/prediction.h"
+#include "analysis/study/labels.h"
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
@@ -61,7 +62,7 @@ int predict_sizes(const PredictArguments& arguments) {
   require_one_study(arguments, "name one of them");
   const StoreContent content = load_stores(arguments.places());
   require_training_records(content, arguments);
-  Document document = prediction_document(predict(content, options), notes_of_rejected(content));
+  Document document = prediction_document(predict(content, options), ignored_records(content));
   warn_of_rejected(content, document);
   print_documents({std::move(document)}, arguments.output);
   return EXIT_SUCCESS;

@@ -130,14 +130,6 @@ TrainingRecords load_training_records(const StudyArguments& arguments) {
   return records;
 }
 
-std::vector<std::string> notes_of_rejected(const StoreContent& content) {
-  std::vector<std::string> notes;
-  for (const Rejected& rejected : content.rejected) {
-    notes.push_back("ignored record: " + rejected.reason);
-  }
-  return notes;
-}
-
 void warn_of_rejected(const StoreContent& content, Document& document) {
   const std::vector<std::string> lines = left_out_notes(content, {});
   for (const std::string& line : lines) {
@@ -159,9 +151,7 @@ void require_one_study(const StudyArguments& arguments, const std::string& cure)
 namespace {
 
 std::string list_titles(const std::vector<Study>& studies) {
-  std::vector<std::string> titles;
-  for (const Study& study : studies) titles.push_back(study_title(study));
-  return join(titles, "; ");
+  return join(mapped(studies, [](const Study& study) { return study_title(study); }), "; ");
 }
 
 // What chooses the first.

@@ -57,8 +57,6 @@ struct TrainingRecords {
 TrainingRecords load_training_records(const StudyArguments& arguments);
 // Throws input if there are records, and all are of collectives.
 void require_training_records(const StoreContent& content, const StudyArguments& arguments);
-// "ignored record: ...", for the legend.
-std::vector<std::string> notes_of_rejected(const StoreContent& content);
 // A brief document shows its legend only with --verbose: the first of these become warnings.
 void warn_of_rejected(const StoreContent& content, Document& document);
 // Throws usage if several studies have points in common, which only `report` compares.

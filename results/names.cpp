@@ -55,8 +55,7 @@ const Name* find_in(const std::vector<Name>& list, std::string_view kind, std::s
   for (const Name& candidate : list) {
     if (candidate.name == ours) return &candidate;
   }
-  std::vector<std::string> known;
-  for (const Name& candidate : list) known.push_back(candidate.name);
+  std::vector<std::string> known = mapped(list, &Name::name);
   const auto instead = find_replacement(kind, name);
   throw usage_error(fmt::format("unknown {} \"{}\"", kind, name), where,
                     instead ? *instead : suggestion(name, known));

@@ -126,8 +126,7 @@ Json parameter_schema(const Parameter& parameter) {
       schema.erase("not");  // which no number passes
     }
     if (parameter.name == "backend") {
-      std::vector<std::string> wrappers;
-      for (const Name& wrapper : known_names().wrappers) wrappers.push_back(wrapper.name);
+      std::vector<std::string> wrappers = mapped(known_names().wrappers, &Name::name);
       schema["pattern"] = fmt::format(R"(^({})(\+({}))*$)", join(accepted_names("backend"), "|"),
                                       join(wrappers, "|"));
     }

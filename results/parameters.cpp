@@ -78,8 +78,8 @@ const Parameter& known_parameter(std::string_view name, const std::string& where
                                  bool may_be_gone = false) {
   const Parameter* parameter = find_parameter(name);
   if (parameter && (may_be_gone || !parameter->is_gone)) return *parameter;
-  std::vector<std::string> names;
-  for (const Parameter& parameter : parameters()) names.emplace_back(parameter.name);
+  std::vector<std::string> names =
+      mapped(parameters(), [](const Parameter& parameter) { return std::string(parameter.name); });
   const auto instead = find_replacement("axis", name);
   throw usage_error(fmt::format("unknown axis \"{}\"", name), where,
                     instead ? *instead : suggestion(name, names));

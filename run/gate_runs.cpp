@@ -324,9 +324,7 @@ PlannedPoint planned(const Subject& subject) {
 }
 
 std::vector<StoreContent> load_records(const std::vector<RunnerSide>& sides) {
-  std::vector<StoreContent> all;
-  for (const RunnerSide& side : sides) all.push_back(load_store(side.study->path()));
-  return all;
+  return mapped(sides, [](const RunnerSide& side) { return load_store(side.study->path()); });
 }
 
 // The runs of the rounds from `first` to `last`.

@@ -54,9 +54,7 @@ std::vector<int> parse_counts(const std::string& text, const std::string& where)
 }
 
 std::vector<std::string> workload_names() {
-  std::vector<std::string> names;
-  for (const Name& workload : known_names().workloads) names.push_back(workload.name);
-  return names;
+  return mapped(known_names().workloads, &Name::name);
 }
 
 bool is_workload(const std::string& program) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
@@ -99,8 +100,8 @@ class Becoming {
     set_variables();
     restore_environment();
     const std::vector<std::string>& words = runs ? program_.command : program_.setup;
-    std::vector<std::string> command;
-    for (const std::string& word : words) command.push_back(substitute(word, program_.shell));
+    std::vector<std::string> command =
+        mapped(words, [&](const std::string& word) { return substitute(word, program_.shell); });
     for (const auto& [name, value] : program_.environment) {
       setenv(name.c_str(), substitute(value, false).c_str(), 1);
     }
@@ -113,10 +114,7 @@ class Becoming {
           .replace_file(name_of_run(request_) += ".start", fmt::format("{:.9f}", now_seconds()));
     }
     if (chdir(program_.directory.c_str()) != 0) fail(program_.directory, "cannot be entered");
-    std::vector<char*> arguments;
-    for (std::string& word : command) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execvp(arguments.front(), arguments.data());
+    execvp(command.front().c_str(), as_arguments(command).data());
     fail(command.front(), "cannot be started");
   }
 

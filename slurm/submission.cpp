@@ -368,10 +368,8 @@ void save_scripts(const Submission& submission, const Site& site, const StudyPla
                   const fs::path& folder, bool is_private) {
   ScriptSetup setup = submission.setup;
   setup.by_hand = folder;
-  std::vector<std::string> scripts;
-  for (const JobArray& array : submission.arrays) {
-    scripts.push_back(script_text(site, array, setup));
-  }
+  std::vector<std::string> scripts = mapped(
+      submission.arrays, [&](const JobArray& array) { return script_text(site, array, setup); });
   is_private ? make_private_folder(folder) : make_folder(folder);
   for (std::size_t i = 0; i < submission.arrays.size(); ++i) {
     const JobArray& array = submission.arrays[i];

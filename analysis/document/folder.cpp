@@ -101,9 +101,7 @@ std::string latex_sentences(const Section& section) {
   std::string text;
   if (!section.title.empty()) text += "\\subsection*{" + latex_text(section.title) + "}\n";
   if (!section.headline.empty()) text += latex_text(section.headline) + "\n";
-  std::vector<std::string> findings;
-  for (const Statement& each : section.findings) findings.push_back(each.text);
-  text += latex_list(findings);
+  text += latex_list(mapped(section.findings, &Statement::text));
   for (const Plot& plot : section.plots) {
     text += "% --out FOLDER --plots pdf: \\includegraphics[width=\\linewidth]{" +
             plot_file(plot, "pdf") + "}\n";

@@ -73,11 +73,8 @@ void check_key(const std::string& key) {
 
 // Runs of unlike machines share no row, and none is compared with another.
 void name_machines(std::vector<Run>& runs) {
-  std::vector<Machine> machines;
-  for (const Run& run : runs) {
-    machines.push_back(run->kind == "measured" ? run.machine : Machine{});
-  }
-  const std::vector<std::string> names = name_machines(machines);
+  const std::vector<std::string> names = name_machines(mapped(
+      runs, [](const Run& run) { return run->kind == "measured" ? run.machine : Machine{}; }));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (runs[i]->kind == "measured") runs[i].system = names[i];
   }

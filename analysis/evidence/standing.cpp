@@ -45,9 +45,7 @@ struct TrainedRuns {
     std::vector<double> sorted = badness;
     std::ranges::sort(sorted, std::greater());
     if (sorted.size() > kMostListed) return text(worst()) + " to " + text(best()) + unit();
-    std::vector<std::string> texts;
-    for (const double bad : sorted) texts.push_back(text(bad));
-    return join(texts, ", ") + unit();
+    return join(mapped(sorted, [&](double bad) { return text(bad); }), ", ") + unit();
   }
 };
 

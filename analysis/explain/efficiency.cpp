@@ -215,9 +215,8 @@ std::optional<StepEfficiency> StepRecords::efficiency(const Row& row, bool rates
 }
 
 std::vector<Costs> StepRecords::costs(const Row& row, bool rates) const {
-  std::vector<Costs> all;
-  for (const Run& run : row.runs) all.push_back(find_phases(run, rates)->costs(run->layout.gpus));
-  return all;
+  return mapped(row.runs,
+                [&](const Run& run) { return find_phases(run, rates)->costs(run->layout.gpus); });
 }
 
 std::optional<LateRank> StepRecords::late_rank(const Row& row, bool rates) const {

@@ -49,10 +49,9 @@ std::string compute_text(const LossParts& parts, const Unit& unit) {
 // ", but parts of it can: communication costs 17.4 [16.9, 17.9], compute gives 17.0 [16.4, 17.6]
 // back", where the whole cannot be distinguished from noise. Empty: no part can either.
 std::string certain_parts_text(const LossParts& parts) {
-  std::vector<std::string> texts;
-  for (const Loss& loss : parts.certain_losses()) {
-    texts.push_back(loss.label + " costs " + points_text(loss.share));
-  }
+  std::vector<std::string> texts = mapped(parts.certain_losses(), [](const Loss& loss) {
+    return loss.label + " costs " + points_text(loss.share);
+  });
   for (const Loss& gain : parts.certain_gains()) {
     texts.push_back(gain.label + " gives " + points_text(gain.share, true) + " back");
   }
@@ -164,11 +163,9 @@ class Explainer {
     std::ranges::move(quality_findings(result_.study, result_.facts),
                       std::back_inserter(result_.unlike));
     result_.title = study_title(result_.study);
-    std::vector<const Row*> rows;
-    for (const RowFacts& facts : result_.facts) rows.push_back(facts.row);
-    const std::vector<std::string> names = point_names(result_.study, rows);
+    const std::vector<std::string> names = point_names(result_.study);
     const Counterfactuals switched_off(result_.study);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
       result_.points.push_back(explain_point(result_.facts[i], switched_off));
       result_.points.back().name = names[i];
     }

@@ -151,22 +151,17 @@ std::vector<Finding> unlike_runs(const Study& study, const Comparison& compariso
     widest = std::max(widest, spread);
   }
   if (rows == 0) return {};
-  std::vector<double> values;
-  for (const Run& run : facts[worst].row->runs) {
-    values.push_back(shown_cost(run, study.unit, comparison.rates));
-  }
+  std::vector<double> values = mapped(facts[worst].row->runs, [&](const Run& run) {
+    return shown_cost(run, study.unit, comparison.rates);
+  });
   std::sort(values.begin(), values.end());
   std::string times;
   if (values.size() > kMostTimes) {
     times = fmt::format("{:.3g} to {:.3g}", values.front(), values.back());
   } else {
-    std::vector<std::string> texts;
-    for (const double value : values) texts.push_back(fmt::format("{:.3g}", value));
-    times = join(texts, ", ");
+    times = join(mapped(values, [](double value) { return fmt::format("{:.3g}", value); }), ", ");
   }
-  std::vector<const Row*> all;
-  for (const RowFacts& each : facts) all.push_back(each.row);
-  const std::string name = point_names(study, all)[worst];
+  const std::string name = point_names(study, mapped(facts, &RowFacts::row))[worst];
   const std::string which = rows == 1 ? name : fmt::format("{} rows", rows);
   std::vector<Finding> found = {
       {FindingKind::runs_differ,

@@ -111,9 +111,7 @@ std::vector<Finding> survivor_findings(const Study& study, const std::vector<std
 
 std::string implied_samples_line(const Study& study) {
   std::vector<std::pair<const Row*, double>> implied;
-  std::vector<const Row*> rows;
   for (const Row& row : study.rows) {
-    rows.push_back(&row);
     const Run& run = row.first();
     const bool has_both = run.fit_seconds() && run->throughput->samples_per_second;
     if (!run.made_elsewhere() || !has_both || find_unit(run).is_own()) continue;
@@ -131,7 +129,7 @@ std::string implied_samples_line(const Study& study) {
   const double median = sorted[sorted.size() / 2];
   std::vector<std::string> named;
   std::vector<double> others;
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study);
   std::size_t deviating = 0;
   for (const auto& [row, samples] : implied) {
     if (std::abs(samples / median - 1) <= kDeviation) {
@@ -150,8 +148,6 @@ std::string implied_samples_line(const Study& study) {
 }
 
 std::string rate_off_time_line(const Study& study) {
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
   std::vector<std::string> named;
   std::size_t count = 0;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
@@ -159,8 +155,7 @@ std::string rate_off_time_line(const Study& study) {
     const auto factor = rate_factor(run);
     if (!factor || ++count > kMostNamed) continue;
     named.push_back(fmt::format("of {} is {:.2f} times its samples / fit seconds{}",
-                                point_names(study, rows)[i], *factor,
-                                explain_factor(run, *factor)));
+                                point_names(study)[i], *factor, explain_factor(run, *factor)));
   }
   if (count == 0) return "";
   return fmt::format(
@@ -170,17 +165,16 @@ std::string rate_off_time_line(const Study& study) {
 }
 
 std::string above_peak_line(const Study& study) {
-  std::vector<const Row*> rows, above;
+  std::vector<const Row*> above;
   Range shares;
   for (const Row& row : study.rows) {
-    rows.push_back(&row);
     const auto share = ratio_of_sums(row, model_operations, peak_operations);
     if (!share || share->value <= 1) continue;
     above.push_back(&row);
     shares.add(share->value);
   }
   if (above.empty()) return "";
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study);
   std::vector<std::string> named;
   for (const Row* row : above)
     named.push_back(names[static_cast<std::size_t>(row - study.rows.data())]);
@@ -193,9 +187,7 @@ std::string above_peak_line(const Study& study) {
 
 std::string time_above_program_line(const Study& study) {
   constexpr double kSlack = 0.1, kMostTimes = 1.02;
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study);
   std::vector<std::string> named;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     for (const Run& run : study.rows[i].runs) {
@@ -239,9 +231,7 @@ std::string far_cpus_line(const Study& study) {
 
 std::vector<std::string> calmer_ratios_lines(const Study& study, const Comparison& comparison,
                                              const std::vector<RowFacts>& facts, double spread) {
-  std::vector<const Row*> rows;
-  for (const RowFacts& each : facts) rows.push_back(each.row);
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study, mapped(facts, &RowFacts::row));
   std::vector<std::string> trimmed, quiet;
   for (std::size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].speed_up || facts[i].speed_up->base == i) continue;

@@ -34,9 +34,7 @@ struct NamedRows {
 }  // namespace
 
 std::vector<Finding> quality_findings(const Study& study, const std::vector<RowFacts>& facts) {
-  std::vector<const Row*> rows;
-  for (const RowFacts& each : facts) rows.push_back(each.row);
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study, mapped(facts, &RowFacts::row));
   NamedRows worse, worse_than_others, unclear;
   bool has_far_runs = false;
   for (std::size_t i = 0; i < facts.size(); ++i) {

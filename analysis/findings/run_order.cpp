@@ -43,9 +43,7 @@ std::string which_rows(std::size_t alike, std::size_t all) {
 }
 
 std::vector<RoundMatrix> matrices(const std::vector<SessionRounds>& sessions) {
-  std::vector<RoundMatrix> all;
-  for (const SessionRounds& session : sessions) all.push_back(session.logs);
-  return all;
+  return mapped(sessions, &SessionRounds::logs);
 }
 
 // "in 3 of 4 rows": those that change as all do. Weights of rounds: a session and a round give one.
@@ -95,10 +93,8 @@ std::vector<Finding> pattern_findings(const std::vector<RoundPattern>& patterns,
                                       const std::vector<SessionRounds>& sessions) {
   if (patterns.empty()) return {};
   const RoundPattern& best = patterns.front();
-  std::vector<std::string> texts;
-  for (const RoundPattern& pattern : patterns) {
-    texts.push_back(describe_pattern(pattern, sessions));
-  }
+  std::vector<std::string> texts = mapped(
+      patterns, [&](const RoundPattern& pattern) { return describe_pattern(pattern, sessions); });
   const auto weight = [&](std::size_t session, std::size_t round) {
     if (best.shape == RoundPattern::line) return static_cast<double>(round);
     return session == best.session && std::ranges::count(best.rounds, round) > 0 ? 1.0 : 0.0;
@@ -176,10 +172,9 @@ std::vector<Finding> session_findings(const Study& study,
   const auto differences = session_differences(sessions);
   const double others = sessions.empty() ? 1 : static_cast<double>(sessions.size()) - 1;
   const double level = kSessionLevel / std::max(1.0, others);
-  std::vector<Finding> found;
-  for (const SessionDifference& difference : differences) {
-    found.push_back(describe_session(difference, level, names));
-  }
+  std::vector<Finding> found = mapped(differences, [&](const SessionDifference& difference) {
+    return describe_session(difference, level, names);
+  });
   const bool pooled = std::ranges::any_of(study.rows, [](const Row& row) { return row.pooled; });
   // Intervals over sessions include how these differ.
   if (pooled && sessions.size() > 2) found.clear();
@@ -232,9 +227,7 @@ std::string why_unlike(const Row& row) {
 
 std::vector<Finding> findings_about_runs(const Study& study, const Comparison& comparison,
                                          const std::vector<RowFacts>& facts) {
-  std::vector<const Row*> rows;
-  for (const RowFacts& each : facts) rows.push_back(each.row);
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study, mapped(facts, &RowFacts::row));
   const std::vector<SessionRounds> sessions = session_rounds(study.rows);
   std::vector<Finding> found = unlike_runs(study, comparison, facts);
   const auto append = [&](const std::vector<Finding>& more) {

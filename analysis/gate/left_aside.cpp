@@ -8,6 +8,7 @@
 #include "analysis/gate/weigh.h"
 #include "analysis/statistics/robust.h"
 #include "analysis/statistics/statistics.h"
+#include "engine/core/text.h"
 #include "results/step_samples.h"
 
 namespace paceline {
@@ -182,9 +183,7 @@ class OutlyingRuns {
 };
 
 double arithmetic_mean(const Samples& samples) {
-  std::vector<double> values;
-  for (const Sample& sample : samples) values.push_back(sample.value);
-  return average(values);
+  return average(mapped(samples, &Sample::value));
 }
 
 double change_of_means(const Compared& compared, const QuantityInfo& info) {

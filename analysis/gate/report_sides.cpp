@@ -45,9 +45,7 @@ std::vector<Machine> kinds_in(const ReportSide& side) {
 }
 
 std::string machines_text(const std::vector<Machine>& machines) {
-  std::vector<std::string> texts;
-  for (const Machine& machine : machines) texts.push_back(machine.text());
-  return join(texts, " and ");
+  return join(mapped(machines, &Machine::text), " and ");
 }
 
 // What the interval of a ratio rests on, and what it leaves out.

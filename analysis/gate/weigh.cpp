@@ -13,6 +13,7 @@
 
 #include "analysis/gate/quantity.h"
 #include "analysis/statistics/robust.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -23,9 +24,7 @@ double as_change(double difference, const QuantityInfo& info) {
 }
 
 std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& info) {
-  std::vector<double> values;
-  for (const Sample& sample : samples) values.push_back(scaled(sample.value, info));
-  return values;
+  return mapped(samples, [&](const Sample& sample) { return scaled(sample.value, info); });
 }
 
 // The mean of scaled values, on the scale of the quantity.

@@ -428,10 +428,9 @@ std::vector<std::string> history_notes(const History& history) {
 }
 
 std::string shifts_text(const SeriesHistory& series) {
-  std::vector<std::string> shifts;
-  for (const LevelShift& shift : series.found.shifts) {
-    shifts.push_back(day_of_session(series, shift.at) + ' ' + change_text(series, shift.size, {}));
-  }
+  std::vector<std::string> shifts = mapped(series.found.shifts, [&](const LevelShift& shift) {
+    return day_of_session(series, shift.at) + ' ' + change_text(series, shift.size, {});
+  });
   if (!shifts.empty()) return join(shifts, ", ");
   return series.test == HistoryTest::none ? "too few sessions" : "none found";
 }

@@ -69,9 +69,7 @@ class SeriesMaker {
   }
 
   void make() {
-    std::vector<const Row*> rows;
-    for (const Row& row : study_.rows) rows.push_back(&row);
-    const std::vector<std::string> names = point_names(study_, rows);
+    const std::vector<std::string> names = point_names(study_);
     for (std::size_t i = 0; i < study_.rows.size(); ++i) {
       for (const HistoryMetric metric : list_metrics(i)) add(i, metric, names[i]);
     }
@@ -236,9 +234,7 @@ HistoryMetric parse_history_metric(const std::string& key) {
 }
 
 std::vector<double> HistorySeries::days() const {
-  std::vector<double> all;
-  for (const HistorySession& session : sessions) all.push_back(session.day);
-  return all;
+  return mapped(sessions, &HistorySession::day);
 }
 
 std::vector<double> HistorySeries::scaled_values() const {

@@ -132,9 +132,8 @@ std::optional<double> red_if_rounds_resemble(const Judgement& judgement, const G
     std::vector<Difference*> pointers;
     for (Difference& each : differences) pointers.push_back(&each);
     moderate(pointers);
-    std::vector<double> p;
-    for (const Difference& each : differences) p.push_back(each.p_value());
-    const std::vector<double> adjusted = holm_adjusted(p, tests);
+    const std::vector<double> adjusted =
+        holm_adjusted(mapped(differences, &Difference::p_value), tests);
     std::vector<const Check*> suspects;
     for (std::size_t i = 0; i < checks.size(); ++i) {
       const Limits limits = make_limits(checks[i]->threshold, true);

@@ -68,9 +68,8 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   Lines lines;
   lines.log_x = true;
   lines.log_y = 10;
-  std::vector<Machine> machines;
-  for (const Record& record : records) machines.push_back(identify_machine(record));
-  const std::vector<std::string> machine_names = name_machines(machines);
+  const std::vector<std::string> machine_names =
+      name_machines(mapped(records, [](const Record& record) { return identify_machine(record); }));
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
     const CollectiveFacts& block = *record->collective;

@@ -61,8 +61,7 @@ PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise
 std::string gaps_text(const std::vector<ScalingSeries>& all) {
   std::set<int> sizes;
   for (const ScalingSeries& series : all) sizes.insert(series.gaps.begin(), series.gaps.end());
-  std::vector<std::string> texts;
-  for (const int gpus : sizes) texts.push_back(std::to_string(gpus));
+  std::vector<std::string> texts = mapped(sizes, [](int gpus) { return std::to_string(gpus); });
   return texts.empty() ? "" : "; no result: " + join(texts, ", ");
 }
 

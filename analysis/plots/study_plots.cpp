@@ -72,9 +72,7 @@ std::vector<PlotSeries> series_over(const PlotSource& source, const std::string&
                                     const std::vector<AxisValue>& values) {
   Study others = source.study;
   std::erase(others.axes, axis);
-  std::vector<const Row*> rows;
-  for (const RowFacts& row : source.facts) rows.push_back(row.row);
-  const std::vector<std::string> names = point_names(others, rows);
+  const auto names = point_names(others, mapped(source.facts, &RowFacts::row));
   std::map<std::string, PlotSeries> lines;
   for (std::size_t i = 0; i < source.facts.size(); ++i) {
     const RowFacts& row = source.facts[i];

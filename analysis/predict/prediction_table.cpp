@@ -14,8 +14,7 @@ namespace paceline {
 namespace {
 
 std::string sizes_text(const std::vector<int>& sizes) {
-  std::vector<std::string> texts;
-  for (const int size : sizes) texts.push_back(std::to_string(size));
+  std::vector<std::string> texts = mapped(sizes, [](int size) { return std::to_string(size); });
   const std::string last = texts.back();
   texts.pop_back();
   return texts.empty() ? last : join(texts, ", ") + " and " + last;
@@ -183,11 +182,10 @@ std::vector<std::string> interval_sentences(const Prediction& prediction) {
 std::string laws_text(const Prediction& prediction) {
   std::vector<LawWeight> laws = prediction.laws;
   std::ranges::stable_sort(laws, std::greater<>(), &LawWeight::weight);
-  std::vector<std::string> texts;
-  for (const LawWeight& each : laws) {
-    texts.push_back(fmt::format("{} {:.0f} % ({})", each.law.name(), 100 * each.weight,
-                                signed_percent(each.error)));
-  }
+  std::vector<std::string> texts = mapped(laws, [](const LawWeight& each) {
+    return fmt::format("{} {:.0f} % ({})", each.law.name(), 100 * each.weight,
+                       signed_percent(each.error));
+  });
   return fmt::format(
       "weight of each law (in brackets, its error of replicas times seconds at the held-out size): "
       "{}",

@@ -184,10 +184,9 @@ BucketPlan plan_buckets(const RunRecord& record, std::optional<double> cap_mb) {
     return result;
   }
   const std::vector<double> shares = ready_shares(plan, result.ready);
-  std::vector<std::size_t> ready;
-  for (const ReadyGradientsFacts& each : plan.gradients) {
-    ready.push_back(static_cast<std::size_t>(each.bytes));
-  }
+  std::vector<std::size_t> ready = mapped(plan.gradients, [&](const ReadyGradientsFacts& each) {
+    return static_cast<std::size_t>(each.bytes);
+  });
   const double cap = cap_mb ? *cap_mb : real_in(record, "bucket_mb", 8);
   std::size_t begin = 0;
   for (const std::size_t last :

@@ -52,9 +52,8 @@ double qn(const std::vector<double>& values) {
 ScreenSpread screen_spread(const std::vector<double>& values, double center) {
   const auto others = static_cast<double>(values.size() - 1);
   if (values.size() <= kMostForQn) return {qn(values), kOfQn * others};
-  std::vector<double> deviations;
-  for (const double value : values) deviations.push_back(std::abs(value - center));
-  return {1.4826 * median(std::move(deviations)), kOfMedianDeviation * others};
+  return {1.4826 * median(mapped(values, [&](double value) { return std::abs(value - center); })),
+          kOfMedianDeviation * others};
 }
 
 // One part of a population: of each round how much slower than its median, as a logarithm.
@@ -126,8 +125,7 @@ ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level
   for (const AlikeParts& population : populations) {
     judged.compared.push_back({population.of, population.measured, population.parts.size(), 0});
     if (population.parts.size() < kFewestAlike) continue;
-    std::vector<double> values;
-    for (const ScreenPart& part : population.parts) values.push_back(part.best);
+    std::vector<double> values = mapped(population.parts, &ScreenPart::best);
     const double center = median(values);
     const ScreenSpread spread = screen_spread(values, center);
     spreads.emplace_back(judged.compared.size() - 1, spread);
@@ -135,9 +133,7 @@ ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level
       tests.push_back({&population, i, p_of_slower(values[i] - center, spread)});
     }
   }
-  std::vector<double> p_values;
-  for (const PartTest& test : tests) p_values.push_back(test.p);
-  const std::vector<bool> found = find_discoveries(p_values, level);
+  const std::vector<bool> found = find_discoveries(mapped(tests, &PartTest::p), level);
   for (std::size_t i = 0; i < tests.size(); ++i) {
     if (found[i]) judged.slow.push_back(tests[i]);
   }
@@ -203,9 +199,7 @@ class ScreenJudge {
     ScreenScores scores;
     const auto each_part = [](const AlikeParts& population, const auto& add) {
       if (population.parts.size() < kFewestAlike) return;
-      std::vector<double> values;
-      for (const ScreenPart& part : population.parts) values.push_back(part.best);
-      const double center = median(std::move(values));
+      const double center = median(mapped(population.parts, &ScreenPart::best));
       for (const ScreenPart& part : population.parts) {
         add(part.index, std::exp(part.best - center));
       }
@@ -312,9 +306,8 @@ class ScreenJudge {
     std::vector<SlowPart> slow;
     for (const PartTest& test : nodes.slow) {
       const ScreenPart& part = test.population->parts[test.part];
-      std::vector<double> usual;
-      for (const ScreenPart& each : test.population->parts) usual.push_back(each.best);
-      excess[test.population->measured][part.index] = part.best - median(std::move(usual));
+      excess[test.population->measured][part.index] =
+          part.best - median(mapped(test.population->parts, &ScreenPart::best));
       slow.push_back(make_slow(test));
       slow.back().kind = PartKind::node;
       slow.back().name = screen_.nodes[part.index].host;
@@ -368,9 +361,8 @@ class ScreenJudge {
       std::size_t rounds = of.by_round.front().size();  // links of two kinds may have other numbers
       for (const auto& each : of.by_round) rounds = std::min(rounds, each.size());
       for (std::size_t round = 0; round < rounds; ++round) {
-        std::vector<double> values;
-        for (const auto& each : of.by_round) values.push_back(each[round]);
-        part.by_round.push_back(lower_median(std::move(values)));
+        part.by_round.push_back(
+            lower_median(mapped(of.by_round, [&](const auto& each) { return each[round]; })));
       }
       population.parts.push_back(std::move(part));
     }

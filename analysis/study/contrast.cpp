@@ -220,9 +220,8 @@ Difference contrast(const std::vector<RowValues>& of_rows, const OfMeans& what) 
   const std::vector<RowMeans> pairs = tainted ? std::vector<RowMeans>() : paired_means(rows);
   Difference result;
   if (!pairs.empty()) {
-    std::vector<double> each;
-    for (const RowMeans& means : pairs) each.push_back(what(means));
-    result = paired_difference(each, stopping_of_any(rows));
+    result = paired_difference(mapped(pairs, [&](const RowMeans& means) { return what(means); }),
+                               stopping_of_any(rows));
   } else {
     result = independent(rows, what);
   }

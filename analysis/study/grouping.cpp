@@ -49,12 +49,6 @@ std::optional<Amount> find_work(const Run& run, std::string_view name) {
   return run->parameters.text(name);
 }
 
-std::vector<const Run*> pointers_to(const std::vector<Run>& runs) {
-  std::vector<const Run*> pointers;
-  for (const Run& run : runs) pointers.push_back(&run);
-  return pointers;
-}
-
 using Split = std::map<Work, std::vector<const Run*>>;
 
 Split split_by(const std::vector<Run>& runs, const std::vector<std::string>& names) {

@@ -35,14 +35,6 @@ std::string how_it_ended(const Run& run) {
   return fmt::format("ended as {}{}", run->status, run->reason.empty() ? "" : ": " + run->reason);
 }
 
-std::vector<std::string> ignored_records(const StoreContent& content) {
-  std::vector<std::string> lines;
-  for (const Rejected& rejected : content.rejected) {
-    lines.push_back("ignored record: " + rejected.reason);
-  }
-  return lines;
-}
-
 template <typename Field>
 std::map<std::string, std::size_t> count_rows(const Study& study, Field field) {
   std::map<std::string, std::size_t> counts;
@@ -199,6 +191,11 @@ std::string cpus_of_run(const Run& run, std::string_view of) {
                                    : "";
 }
 
+std::vector<std::string> ignored_records(const StoreContent& content) {
+  return mapped(content.rejected,
+                [](const Rejected& rejected) { return "ignored record: " + rejected.reason; });
+}
+
 std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished) {
   std::vector<std::string> lines = ignored_records(content);
   for (const Run& run : unfinished) {
@@ -315,11 +312,9 @@ void add_row_warnings(Study& study) {
         program, count, counted(runs.size(), "run")));
   }
   std::ranges::move(differing_covariates(runs), std::back_inserter(warnings));
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
-  const std::vector<std::string> names = point_names(study, rows);
+  const std::vector<std::string> names = point_names(study);
   std::vector<CovariateRow> asked;
-  for (std::size_t i = 0; i < rows.size(); ++i) asked.push_back({names[i], &rows[i]->runs});
+  for (std::size_t i = 0; i < names.size(); ++i) asked.push_back({names[i], &study.rows[i].runs});
   CovariateFindings found = find_covariates(asked);
   study.causes = found.causes;
   std::ranges::move(found.sentences, std::back_inserter(warnings));
@@ -481,8 +476,7 @@ void distinguish_layouts(Study& study) {
 }
 
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows) {
-  std::vector<std::vector<std::string>> parts;
-  for (const Row* row : rows) parts.push_back(name_parts(study, *row));
+  const auto parts = mapped(rows, [&](const Row* row) { return name_parts(study, *row); });
   std::vector<std::string> names(rows.size());
   if (rows.empty()) return names;
   for (std::size_t k = 0; k < parts.front().size(); ++k) {

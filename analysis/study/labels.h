@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "analysis/study/study.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
-// Unreadable records and runs that did not complete, one line each.
+// Unreadable records, one line each.
+std::vector<std::string> ignored_records(const StoreContent& content);
+// The same, and runs that did not complete.
 std::vector<std::string> left_out(const StoreContent& content, const std::vector<Run>& unfinished);
 
 // The same in short form: one line per reason, and after a few lines only a number.
@@ -58,6 +61,9 @@ std::string common_label(const Study& study);
 // One name per row, made of what differs between them: kind, system, backend, axes, replicas, CPUs.
 // Always includes the replicas, and, for a single row, its backend.
 std::vector<std::string> point_names(const Study& study, const std::vector<const Row*>& rows);
+inline std::vector<std::string> point_names(const Study& study) {
+  return point_names(study, pointers_to(study.rows));
+}
 
 // Sets Row::distinct_nodes and distinct_tasks.
 void distinguish_layouts(Study& study);

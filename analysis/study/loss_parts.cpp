@@ -165,8 +165,7 @@ Judged LossParts::judged_by(const OfMeans& what) const {
 }
 
 std::vector<Loss> LossParts::certain(std::size_t points, double sign) const {
-  std::vector<double> p;
-  for (const Loss& part : parts_) p.push_back(part.p);
+  std::vector<double> p = mapped(parts_, &Loss::p);
   p = holm_adjusted(p, points * parts_.size());
   std::vector<Loss> found;
   for (std::size_t i = 0; i < parts_.size(); ++i) {

@@ -320,9 +320,8 @@ bool knows_sessions(const Row& row) {
 std::vector<double> run_weights(const Row& row) {
   std::map<std::string, double> counts;
   for (const Run& run : row.runs) ++counts[run->session];
-  std::vector<double> weights;
-  for (const Run& run : row.runs) weights.push_back(row.pooled ? 1 / counts[run->session] : 1);
-  return weights;
+  return mapped(row.runs,
+                [&](const Run& run) { return row.pooled ? 1 / counts[run->session] : 1; });
 }
 
 Row runs_in_common(const Row& row, const Row& other) {

@@ -168,13 +168,11 @@ bool ControlCheck::differs() const {
 }
 
 std::vector<ControlCheck> check_controls(const Study& study, const Comparison& comparison) {
-  std::vector<const Row*> rows;
-  for (const Row& row : study.rows) rows.push_back(&row);
   std::vector<std::string> names;
   std::vector<ControlCheck> controls;
   for (std::size_t i = 0; i < study.rows.size(); ++i) {
     if (study.rows[i].controls.empty()) continue;
-    if (names.empty()) names = point_names(study, rows);
+    if (names.empty()) names = point_names(study);
     Row again;
     again.runs = study.rows[i].controls;
     again.pooled = study.rows[i].pooled;

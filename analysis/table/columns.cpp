@@ -123,10 +123,9 @@ void choose_columns(Section& section, const std::vector<std::string>& choice) {
     return word.starts_with('+') || word.starts_with('-');
   };
   const bool replaces = !std::ranges::all_of(choice, is_change);
-  std::vector<bool> kept;
-  for (const Column& column : table.columns) {
-    kept.push_back(column.group == "layout" || (!replaces && column.shown));
-  }
+  std::vector<bool> kept = mapped(table.columns, [&](const Column& column) {
+    return column.group == "layout" || (!replaces && column.shown);
+  });
   for (const std::string& word : choice) {
     const std::string name = is_change(word) ? word.substr(1) : word;
     check_known(table, name);

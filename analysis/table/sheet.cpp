@@ -50,11 +50,7 @@ struct SheetData {
   Comparison comparison;
   std::vector<SheetSize> sizes;  // by GPUs
 
-  std::vector<RowFacts> facts() const {
-    std::vector<RowFacts> all;
-    for (const SheetSize& size : sizes) all.push_back(size.facts);
-    return all;
-  }
+  std::vector<RowFacts> facts() const { return mapped(sizes, &SheetSize::facts); }
 };
 
 // That of the largest size, of these the fastest whose largest size trained as well as others.
@@ -129,10 +125,8 @@ SheetData make_sheet_data(const Study& study, const Base& base, double least) {
   for (std::size_t i = 0; i < indices.size(); ++i) {
     data.comparison.among_all[i] = all.among_all[indices[i]];
   }
-  std::vector<const Row*> rows;
-  for (const Row& row : data.study.rows) rows.push_back(&row);
-  const std::vector<std::string> names = point_names(data.study, rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  const std::vector<std::string> names = point_names(data.study);
+  for (std::size_t i = 0; i < names.size(); ++i) {
     SheetSize& size = data.sizes.emplace_back();
     size.facts = row_facts(data.study, data.comparison, i);
     size.name = names[i];
@@ -146,7 +140,7 @@ SheetData make_sheet_data(const Study& study, const Base& base, double least) {
     size.facts.input_stall.reset();
   }
   const std::vector<RowFacts> facts = data.facts();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
     SheetSize& size = data.sizes[i];
     if (size.verdict != SizeVerdict::held) continue;
     auto fair = find_fair_efficiency(data.study, data.comparison, facts, names, i);
@@ -455,10 +449,8 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
           "run more repeats of the sizes that cannot be judged, and of the base, to decide");
     }
   }
-  std::vector<const Row*> rows;
-  for (const Row& gap : data.study.gaps) rows.push_back(&gap);
-  std::vector<std::string> gaps = point_names(data.study, rows);
-  for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] += " (" + rows[i]->gap + ")";
+  std::vector<std::string> gaps = point_names(data.study, pointers_to(data.study.gaps));
+  for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] += " (" + data.study.gaps[i].gap + ")";
   add("without a result: ", join(gaps, "; "));
   return section;
 }

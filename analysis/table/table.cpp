@@ -264,9 +264,7 @@ void add_details(RowColumns& all, const Study& study) {
 }
 
 std::vector<std::string> names_of_rows(const Study& study, const std::vector<RowFacts>& all) {
-  std::vector<const Row*> rows;
-  for (const RowFacts& row : all) rows.push_back(row.row);
-  return point_names(study, rows);
+  return point_names(study, mapped(all, &RowFacts::row));
 }
 
 // "Largest mean speed-up: 1.84 ±0.33 (mirrored, 2 replicas, 1 CPU each), efficiency 92.0 ±16.7 %".

@@ -37,18 +37,8 @@ namespace {
                     "check the limits on processes and open files (ulimit -a)");
 }
 
-// Pointers into strings that live at least as long as the result.
-std::vector<char*> as_arguments(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::vector<std::string> as_assignments(const Environment& environment) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : environment) words.push_back(name + "=" + value);
-  return words;
+  return mapped(environment, [](const auto& one) { return one.first + "=" + one.second; });
 }
 
 // Between fork and exec: only calls that are safe there.
@@ -305,6 +295,19 @@ int reap_those_that_ended() {
 }
 
 }  // namespace
+
+std::vector<char*> as_arguments(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
 
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);

@@ -13,6 +13,12 @@
 
 namespace paceline {
 
+// Of execv, ended by null: pointers into strings that live at least as long.
+std::vector<char*> as_arguments(const std::vector<std::string>& words);
+
+// The calling thread takes none: the main thread passes them on.
+void block_signals();
+
 struct ChildSetup {
   std::vector<std::string> command;  // a path and its arguments
   Environment environment;

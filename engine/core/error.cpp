@@ -46,28 +46,6 @@ std::string suggest_cure(const std::error_code& code) {
 
 }  // namespace
 
-int exit_code(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-      return 64;
-    case ErrorKind::input:
-      return 65;
-    case ErrorKind::internal:
-      return 70;
-    case ErrorKind::peer_lost:
-      return 71;
-    case ErrorKind::stall:
-      return 72;
-    case ErrorKind::mismatch:
-      return 73;
-    case ErrorKind::preempted:
-      return 75;
-    case ErrorKind::failed:
-      return 1;
-  }
-  return 70;
-}
-
 ErrorKind kind_of_exit_code(int code) {
   for (ErrorKind kind : {ErrorKind::usage, ErrorKind::input, ErrorKind::peer_lost, ErrorKind::stall,
                          ErrorKind::mismatch, ErrorKind::preempted}) {

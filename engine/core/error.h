@@ -7,20 +7,21 @@
 
 namespace paceline {
 
+// With the exit code of the process. Success is 0, an undecided gate 2.
 enum class ErrorKind {
-  usage,      // the request is wrong or impossible
-  input,      // a file, record, spec or data set is invalid, or cannot be read or written
-  internal,   // a bug in Paceline or in a library
-  peer_lost,  // another rank died
-  stall,      // a deadline passed
-  mismatch,   // ranks disagree
-  preempted,  // stopped by request after a complete checkpoint
-  failed,     // the training diverged, or the user's own program failed
+  failed = 1,      // the training diverged, the user's own program failed, or a check did
+  usage = 64,      // the request is wrong or impossible
+  input = 65,      // a file, record, spec or data set is invalid, or cannot be read or written
+  internal = 70,   // a bug in Paceline or in a library
+  peer_lost = 71,  // another rank died
+  stall = 72,      // a deadline passed
+  mismatch = 73,   // ranks disagree
+  preempted = 75,  // stopped by request after a complete checkpoint
 };
 
-// Process exit code: 64 usage, 65 input, 70 internal, 71 peer lost, 72 stall, 73 mismatch,
-// 75 preempted. Success is 0, a failed check or run 1, an undecided gate 2.
-int exit_code(ErrorKind kind);
+constexpr int exit_code(ErrorKind kind) {
+  return static_cast<int>(kind);
+}
 ErrorKind kind_of_exit_code(int code);
 
 class Error : public std::exception {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -80,9 +81,7 @@ std::vector<JsonField> JsonField::elements(const std::string& of) const {
 }
 
 std::vector<std::string> JsonField::texts() const {
-  std::vector<std::string> all;
-  for (const JsonField& element : elements()) all.push_back(element.text());
-  return all;
+  return mapped(elements(), &JsonField::text);
 }
 
 std::vector<JsonField> JsonField::members(const std::string& of) const {
@@ -119,9 +118,7 @@ void JsonField::check_keys(const std::vector<std::string>& known) const {
 }
 
 void JsonField::read(const JsonFieldReaders& readers) const {
-  std::vector<std::string> known;
-  for (const auto& entry : readers) known.push_back(entry.first);
-  check_keys(known);
+  check_keys(mapped(readers, [](const auto& entry) { return entry.first; }));
   for (const JsonField& member : members()) {
     std::ranges::find(readers, member.key(), &JsonFieldReaders::value_type::first)->second(member);
   }

@@ -36,9 +36,7 @@ using JsonFieldReaders = std::vector<std::pair<std::string, JsonFieldReader>>;
 
 template <typename Kind, std::size_t N>
 std::vector<std::string> names_in(const EnumName<Kind> (&known)[N]) {
-  std::vector<std::string> names;
-  for (const auto& row : known) names.emplace_back(row.name);
-  return names;
+  return mapped(known, [](const auto& row) { return std::string(row.name); });
 }
 
 // A value with its place in a document. All of its functions throw input if the value is of another

@@ -36,13 +36,15 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names,
   }
 }
 
-bool SharedLibrary::has(const char* name) const {
-  return handle_ && dlsym(handle_, name) != nullptr;
+SharedLibrary::Symbol SharedLibrary::optional(const char* name, const char* older) const {
+  if (!handle_) return {nullptr};
+  void* const found = dlsym(handle_, name);
+  return {found ? found : dlsym(handle_, older)};
 }
 
-void* SharedLibrary::symbol(const char* name) const {
-  void* found = handle_ ? dlsym(handle_, name) : nullptr;
-  if (!found) {
+SharedLibrary::Symbol SharedLibrary::function(const char* name) const {
+  const Symbol found = optional(name);
+  if (!found.address) {
     throw usage_error(std::string("the library has no function ") + name,
                       handle_ ? path_ : problem_, "install the version that the README names");
   }

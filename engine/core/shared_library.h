@@ -19,20 +19,27 @@ class SharedLibrary {
   const std::string& path() const { return path_; }        // as it was opened
   const std::string& problem() const { return problem_; }  // "libnccl.so.2: cannot open ..."
 
-  // Loads a function into `function`, a pointer to function. Throws usage naming library and
-  // function if it is missing.
-  template <typename Function>
-  void find(const char* name, Function*& function) const {
-    function = reinterpret_cast<Function*>(symbol(name));
-  }
-  bool has(const char* name) const;
+  // Converts to any pointer to function.
+  struct Symbol {
+    void* address;
+    template <typename Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  // Throws usage naming library and function if it is missing.
+  Symbol function(const char* name) const;
+  // By its older name if it has only that; null if neither.
+  Symbol optional(const char* name, const char* older = "") const;
 
  private:
-  void* symbol(const char* name) const;
-
   void* handle_ = nullptr;
   std::string path_, problem_;
 };
+
+// A member that is the function `name` of `library`, a member before it.
+#define PACELINE_FUNCTION(library, member, name) \
+  decltype(&::name) member = (library).function(#name)
 
 // Search path for GPU libraries: PACELINE_CUDA_LIBS (colon-separated folders), ../lib next to the
 // program, and the CUDA Toolkit of the build.

@@ -228,9 +228,7 @@ std::string shell_quote(std::string_view word) {
 }
 
 std::string shell_quote(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(shell_quote(word));
-  return join(quoted, " ");
+  return join(mapped(words, [](const std::string& word) { return shell_quote(word); }), " ");
 }
 
 std::string counted(double number, std::string_view noun) {
@@ -291,9 +289,7 @@ std::vector<std::string> number_ranges(const std::vector<int>& numbers) {
 
 std::string numbers_text(const std::vector<int>& numbers) {
   if (numbers.size() > kMostListed) return names_text(number_ranges(numbers));
-  std::vector<std::string> each;
-  for (const int number : numbers) each.push_back(std::to_string(number));
-  return join(each, ", ");
+  return join(mapped(numbers, [](int number) { return std::to_string(number); }), ", ");
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

@@ -1,16 +1,32 @@
-// Text helpers: nearest name, splitting, parsing of untrusted numbers, units for people.
+// Text helpers: nearest name, splitting, parsing of untrusted numbers, units for people; and lists.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace paceline {
+
+// What a function or a member says of each element, in order.
+template <typename Range, typename Function>
+auto mapped(Range&& range, Function function) {
+  using Result = std::invoke_result_t<Function&, decltype(*std::begin(range))>;
+  std::vector<std::remove_cvref_t<Result>> all;
+  for (auto&& each : range) all.push_back(std::invoke(function, each));
+  return all;
+}
+
+template <typename Element>
+std::vector<const Element*> pointers_to(const std::vector<Element>& all) {
+  return mapped(all, [](const Element& each) { return &each; });
+}
 
 // The candidate with the smallest edit distance, if it is close enough to be a typo.
 std::optional<std::string> nearest(std::string_view word,

@@ -22,14 +22,14 @@ namespace {
 
 constexpr char kFix[] = "get the file again, or in another format";
 
-// What the child says: an ErrorKind as a letter from 'A', and the line. Silence: all is well.
+// What the child says: an ErrorKind as a byte, and the line. Silence: all is well.
 std::string run_and_encode_error(const std::function<void()>& work) {
   try {
     work();
     return "";
   } catch (...) {
     const Error error = caught_error();
-    return static_cast<char>('A' + static_cast<int>(error.kind())) + std::string(error.what());
+    return static_cast<char>(error.kind()) + std::string(error.what());
   }
 }
 
@@ -91,7 +91,7 @@ void run_isolated(const std::function<void()>& work, double seconds, const std::
                     seconds),
         where, kFix);
   }
-  if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0] - 'A'), words.substr(1));
+  if (!words.empty()) throw Error(static_cast<ErrorKind>(words[0]), words.substr(1));
   if (status != 0) {
     throw input_error(fmt::format("the file is damaged: {} crashed while reading it", what), where,
                       kFix);

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <csignal>
 
+#include "engine/core/child.h"
 #include "engine/core/text.h"
 
 namespace paceline {
@@ -117,9 +117,7 @@ EnergyWatch::EnergyWatch(std::vector<EnergyCounter> counters, std::size_t parts)
 }
 
 void EnergyWatch::watch(const std::stop_token& stop) noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  block_signals();
   const std::chrono::duration<double> interval(interval_);
   const auto stops = [&stop] { return stop.stop_requested(); };
   std::condition_variable_any stopped;

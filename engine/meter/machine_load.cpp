@@ -277,11 +277,9 @@ std::vector<BusyTask> busy_tasks(const std::vector<int>& cpus, const std::functi
 }
 
 std::string to_text(const std::vector<BusyTask>& tasks) {
-  std::vector<std::string> parts;
-  for (const BusyTask& task : tasks) {
-    parts.push_back(fmt::format("{} ({:.1f} CPUs)", task.name, task.cpus));
-  }
-  return join_first(kMostNamed, parts);
+  return join_first(kMostNamed, mapped(tasks, [](const BusyTask& task) {
+                      return fmt::format("{} ({:.1f} CPUs)", task.name, task.cpus);
+                    }));
 }
 
 }  // namespace paceline

@@ -31,8 +31,7 @@ bool is_result(const Record& record) {
 std::vector<MissingRuns> find_missing(const ExpectedRuns& plan,
                                       const std::vector<Record>& records) {
   if (plan.points.empty()) return {};
-  std::vector<const Point*> points;
-  for (const Point& point : plan.points) points.push_back(&point);
+  std::vector<const Point*> points = pointers_to(plan.points);
   const Names varying = varying_parameters(points);
   std::map<Names, std::unordered_map<PointKey, std::set<int>>> done;
   std::vector<MissingRuns> missing;
@@ -147,10 +146,9 @@ std::string to_text(const StudySummary& summary) {
     text = fmt::format("{} planned, {}\n", counted(*summary.planned, "run"),
                        count == 0 ? "none missing" : fmt::format("{} missing:", count));
   }
-  std::vector<std::string> points;
-  for (const MissingRuns& lacks : summary.missing) {
-    points.push_back(fmt::format("{} repeat {}", lacks.point, numbers_text(lacks.repeats)));
-  }
+  std::vector<std::string> points = mapped(summary.missing, [](const MissingRuns& lacks) {
+    return fmt::format("{} repeat {}", lacks.point, numbers_text(lacks.repeats));
+  });
   if (!points.empty()) text += "  " + join_first(kShownLines, points, "\n  ") + "\n";
   for (const auto& [machine, runs] : summary.machines) {
     text += fmt::format("{} of {}\n", counted(runs, "completed run"), machine);

@@ -168,8 +168,7 @@ const std::vector<RecordKey>& record_keys() {
 
 // The nearest, or those that most files have.
 std::string suggested_key(const std::string& name) {
-  std::vector<std::string> names;
-  for (const RecordKey& key : record_keys()) names.push_back(key.name);
+  std::vector<std::string> names = mapped(record_keys(), &RecordKey::name);
   if (nearest(name, names)) return suggestion(name, names);
   for (const std::string& known : names) {
     if (name.size() > 3 && known.find(name) != known.npos) return "did you mean \"" + known + "\"?";

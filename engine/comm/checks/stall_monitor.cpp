@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <future>
 #include <utility>
 
 #include "engine/comm/rendezvous/liveness.h"
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/lane.h"
 #include "engine/core/log.h"
@@ -21,12 +21,6 @@ namespace {
 
 constexpr double kLastWordsSeconds = 5;
 constexpr char kSee[] = "see what it was doing: in a driver, in a file system that hangs";
-
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
 
 double poll_interval(const StallMonitor::Setup& setup) {
   const Deadlines& deadlines = setup.deadlines;

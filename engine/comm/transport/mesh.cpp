@@ -190,7 +190,7 @@ Descriptor new_file(FileName& name, std::size_t bytes) {
   return file;
 }
 
-std::byte* mapped(const Descriptor& file, std::size_t bytes) {
+std::byte* map_memory(const Descriptor& file, std::size_t bytes) {
   if (!file) return nullptr;
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
   return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
@@ -260,7 +260,7 @@ std::unique_ptr<SharedParts> SharedParts::make(Communicator& ranks, std::size_t 
   if (ranks.rank() != 0) file = Descriptor(open(name.data(), O_RDWR | O_CLOEXEC));
   const auto begin = part * static_cast<std::size_t>(ranks.rank());
   const bool has_room = file && take_room(file, begin, part);
-  std::byte* all = mapped(file, whole);
+  std::byte* all = map_memory(file, whole);
   const bool is_there = all_agree(ranks, has_room && all != nullptr);
   if (is_there) {
     return std::unique_ptr<SharedParts>(new SharedParts(all, part, ranks.rank(), ranks.size()));

@@ -126,9 +126,7 @@ std::vector<InstructionSet> sets_here() {
 #endif
 
 std::vector<std::string_view> names(const std::vector<InstructionSet>& sets) {
-  std::vector<std::string_view> names;
-  for (const InstructionSet& set : sets) names.push_back(set.name);
-  return names;
+  return mapped(sets, &InstructionSet::name);
 }
 
 }  // namespace

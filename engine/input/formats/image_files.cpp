@@ -62,11 +62,7 @@ class FileSource final : public SampleSource {
     return hash.hex();
   }
 
-  std::vector<fs::path> files() const override {
-    std::vector<fs::path> paths;
-    for (const LabelledFile& entry : files_) paths.push_back(entry.file);
-    return paths;
-  }
+  std::vector<fs::path> files() const override { return mapped(files_, &LabelledFile::file); }
 
  private:
   fs::path root_;
@@ -124,11 +120,8 @@ std::vector<LabelledFile> files_by_class(const fs::path& folder,
 }
 
 std::vector<std::string> class_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::path& entry : sorted_entries(folder, true)) {
-    names.push_back(entry.filename().string());
-  }
-  return names;
+  return mapped(sorted_entries(folder, true),
+                [](const fs::path& entry) { return entry.filename().string(); });
 }
 
 // Fields of one line; quotes as RFC 4180 has them, but no line breaks inside of them.

@@ -77,32 +77,15 @@ std::string Library::version_text() const {
 std::shared_ptr<const Library> open_library() {
   const SharedLibrary opened({"libnccl.so.2"}, gpu_library_folders());
   if (!opened) throw usage_error("NCCL was not found: " + opened.problem(), "", kCure);
-  auto library = std::make_shared<Library>();
-  library->path = opened.path();
-  decltype(&ncclGetVersion) get_version = nullptr;
-  opened.find("ncclGetVersion", get_version);
-  get_version(&library->version);
-  if (library->version < kLeastVersion) {
-    throw usage_error(fmt::format("{} is too old: {} is needed", library->version_text(),
+  const decltype(&ncclGetVersion) get_version = opened.function("ncclGetVersion");
+  int version = 0;
+  get_version(&version);
+  if (version < kLeastVersion) {
+    throw usage_error(fmt::format("{} is too old: {} is needed", format_version(version),
                                   format_version(kLeastVersion)),
-                      library->path, kCure);
+                      opened.path(), kCure);
   }
-  opened.find("ncclGetErrorString", library->error_string);
-  opened.find("ncclGetLastError", library->last_error);
-  opened.find("ncclGetUniqueId", library->get_unique_id);
-  opened.find("ncclGroupStart", library->group_start);
-  opened.find("ncclGroupEnd", library->group_end);
-  opened.find("ncclCommInitRankConfig", library->init_rank);
-  opened.find("ncclCommGetAsyncError", library->async_error);
-  opened.find("ncclCommAbort", library->abort);
-  opened.find("ncclCommFinalize", library->finalize);
-  opened.find("ncclCommDestroy", library->destroy);
-  opened.find("ncclMemAlloc", library->allocate);
-  opened.find("ncclMemFree", library->release);
-  opened.find("ncclCommRegister", library->register_buffer);
-  opened.find("ncclCommDeregister", library->deregister_buffer);
-  opened.find("ncclAllReduce", library->all_reduce);
-  return library;
+  return std::make_shared<const Library>(Library{opened, version});
 }
 
 DebugLog::DebugLog(const Environment& environment) {

@@ -10,6 +10,7 @@
 
 #include "engine/comm/rendezvous/socket.h"
 #include "engine/core/environment.h"
+#include "engine/core/shared_library.h"
 
 namespace paceline::nccl {
 
@@ -17,24 +18,24 @@ namespace paceline::nccl {
 inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
 
 struct Library {
-  std::string path;
+  SharedLibrary library;
   int version = 0;
 
-  decltype(&ncclGetErrorString) error_string = nullptr;
-  decltype(&ncclGetLastError) last_error = nullptr;
-  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&ncclGroupStart) group_start = nullptr;
-  decltype(&ncclGroupEnd) group_end = nullptr;
-  decltype(&ncclCommInitRankConfig) init_rank = nullptr;
-  decltype(&ncclCommGetAsyncError) async_error = nullptr;
-  decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclCommFinalize) finalize = nullptr;
-  decltype(&ncclCommDestroy) destroy = nullptr;
-  decltype(&ncclMemAlloc) allocate = nullptr;
-  decltype(&ncclMemFree) release = nullptr;
-  decltype(&ncclCommRegister) register_buffer = nullptr;
-  decltype(&ncclCommDeregister) deregister_buffer = nullptr;
-  decltype(&ncclAllReduce) all_reduce = nullptr;
+  PACELINE_FUNCTION(library, error_string, ncclGetErrorString);
+  PACELINE_FUNCTION(library, last_error, ncclGetLastError);
+  PACELINE_FUNCTION(library, get_unique_id, ncclGetUniqueId);
+  PACELINE_FUNCTION(library, group_start, ncclGroupStart);
+  PACELINE_FUNCTION(library, group_end, ncclGroupEnd);
+  PACELINE_FUNCTION(library, init_rank, ncclCommInitRankConfig);
+  PACELINE_FUNCTION(library, async_error, ncclCommGetAsyncError);
+  PACELINE_FUNCTION(library, abort, ncclCommAbort);
+  PACELINE_FUNCTION(library, finalize, ncclCommFinalize);
+  PACELINE_FUNCTION(library, destroy, ncclCommDestroy);
+  PACELINE_FUNCTION(library, allocate, ncclMemAlloc);
+  PACELINE_FUNCTION(library, release, ncclMemFree);
+  PACELINE_FUNCTION(library, register_buffer, ncclCommRegister);
+  PACELINE_FUNCTION(library, deregister_buffer, ncclCommDeregister);
+  PACELINE_FUNCTION(library, all_reduce, ncclAllReduce);
 
   std::string version_text() const;  // "NCCL 2.28.9"
 };

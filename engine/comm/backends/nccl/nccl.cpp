@@ -219,7 +219,8 @@ class NcclBackend final : public Backend {
 
   std::string description() const override {
     if (!library_) return "NCCL";
-    const std::string what = fmt::format("{} ({})", library_->version_text(), library_->path);
+    const std::string what =
+        fmt::format("{} ({})", library_->version_text(), library_->library.path());
     const std::string quirks = quirks_.text.empty() ? "" : "; " + quirks_.text;
     if (!log_) return what + quirks;
     if (const std::string detour = log_->detour(hosts_of_ranks_); !detour.empty() && !reported_) {
@@ -237,8 +238,8 @@ class NcclBackend final : public Backend {
   ncclUniqueId share_id(const Membership& membership, Communicator* tasks) const {
     ncclUniqueId id{};
     if (membership.process.rank == 0 && library_->get_unique_id(&id) != ncclSuccess) {
-      throw internal_error(fmt::format("NCCL: {}", library_->last_error(nullptr)), library_->path,
-                           "see NCCL_DEBUG=INFO");
+      throw internal_error(fmt::format("NCCL: {}", library_->last_error(nullptr)),
+                           library_->library.path(), "see NCCL_DEBUG=INFO");
     }
     if (tasks != nullptr) tasks->broadcast(&id, sizeof id, 0);
     return id;

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <exception>
 #include <utility>
 
 #include "engine/comm/checks/stall_monitor.h"
 #include "engine/comm/rendezvous/liveness.h"
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
@@ -51,12 +51,6 @@ std::string one_line(const char* text) {
   std::string line = text == nullptr ? "" : text;
   std::replace(line.begin(), line.end(), '\n', ' ');
   return std::string(trim(line));
-}
-
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
 }  // namespace

@@ -234,26 +234,6 @@ std::optional<MatmulShape> find_product(const ConvRequest& request) {
   return std::nullopt;
 }
 
-CublasLt::CublasLt(const SharedLibrary& library) {
-  library.find("cublasLtMatmulDescCreate", create_operation);
-  library.find("cublasLtMatmulDescDestroy", destroy_operation);
-  library.find("cublasLtMatmulDescSetAttribute", set_operation);
-  library.find("cublasLtMatrixLayoutCreate", create_layout);
-  library.find("cublasLtMatrixLayoutDestroy", destroy_layout);
-  library.find("cublasLtMatmulPreferenceCreate", create_preference);
-  library.find("cublasLtMatmulPreferenceDestroy", destroy_preference);
-  library.find("cublasLtMatmulPreferenceSetAttribute", set_preference);
-  library.find("cublasLtMatmulAlgoGetHeuristic", heuristic);
-  library.find("cublasLtMatmulAlgoCheck", check_algorithm);
-  library.find("cublasLtMatmulAlgoCapGetAttribute", capability);
-  library.find("cublasLtMatmulAlgoConfigGetAttribute", configuration);
-  library.find("cublasLtMatmul", multiply);
-  library.find("cublasLtGetVersion", version_);
-  library.find("cublasLtGetStatusString", status_string_);
-  library.find("cublasLtCreate", create_);
-  library.find("cublasLtDestroy", destroy_);
-}
-
 CublasLt::~CublasLt() {
   if (handle_) destroy_(handle_);
 }

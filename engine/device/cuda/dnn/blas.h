@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/core/shared_library.h"
 #include "engine/device/cuda/dnn/choice.h"
@@ -22,8 +23,11 @@ std::optional<MatmulShape> find_product(const ConvRequest& request);
 // The library and its handle. The handle needs a GPU, so it is created for the first product. Not
 // thread-safe.
 class CublasLt {
+  SharedLibrary library_;
+
  public:
-  explicit CublasLt(const SharedLibrary& library);  // throws usage if a function is missing
+  // Throws usage if a function is missing.
+  explicit CublasLt(SharedLibrary library) : library_(std::move(library)) {}
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -34,25 +38,25 @@ class CublasLt {
   void check(cublasStatus_t status, const char* what) const;
   const char* status_text(cublasStatus_t status) const { return status_string_(status); }
 
-  decltype(&::cublasLtMatmulDescCreate) create_operation;
-  decltype(&::cublasLtMatmulDescDestroy) destroy_operation;
-  decltype(&::cublasLtMatmulDescSetAttribute) set_operation;
-  decltype(&::cublasLtMatrixLayoutCreate) create_layout;
-  decltype(&::cublasLtMatrixLayoutDestroy) destroy_layout;
-  decltype(&::cublasLtMatmulPreferenceCreate) create_preference;
-  decltype(&::cublasLtMatmulPreferenceDestroy) destroy_preference;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) set_preference;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic;
-  decltype(&::cublasLtMatmulAlgoCheck) check_algorithm;
-  decltype(&::cublasLtMatmulAlgoCapGetAttribute) capability;
-  decltype(&::cublasLtMatmulAlgoConfigGetAttribute) configuration;
-  decltype(&::cublasLtMatmul) multiply;
+  PACELINE_FUNCTION(library_, create_operation, cublasLtMatmulDescCreate);
+  PACELINE_FUNCTION(library_, destroy_operation, cublasLtMatmulDescDestroy);
+  PACELINE_FUNCTION(library_, set_operation, cublasLtMatmulDescSetAttribute);
+  PACELINE_FUNCTION(library_, create_layout, cublasLtMatrixLayoutCreate);
+  PACELINE_FUNCTION(library_, destroy_layout, cublasLtMatrixLayoutDestroy);
+  PACELINE_FUNCTION(library_, create_preference, cublasLtMatmulPreferenceCreate);
+  PACELINE_FUNCTION(library_, destroy_preference, cublasLtMatmulPreferenceDestroy);
+  PACELINE_FUNCTION(library_, set_preference, cublasLtMatmulPreferenceSetAttribute);
+  PACELINE_FUNCTION(library_, heuristic, cublasLtMatmulAlgoGetHeuristic);
+  PACELINE_FUNCTION(library_, check_algorithm, cublasLtMatmulAlgoCheck);
+  PACELINE_FUNCTION(library_, capability, cublasLtMatmulAlgoCapGetAttribute);
+  PACELINE_FUNCTION(library_, configuration, cublasLtMatmulAlgoConfigGetAttribute);
+  PACELINE_FUNCTION(library_, multiply, cublasLtMatmul);
 
  private:
-  decltype(&::cublasLtGetVersion) version_;
-  decltype(&::cublasLtGetStatusString) status_string_;
-  decltype(&::cublasLtCreate) create_;
-  decltype(&::cublasLtDestroy) destroy_;
+  PACELINE_FUNCTION(library_, version_, cublasLtGetVersion);
+  PACELINE_FUNCTION(library_, status_string_, cublasLtGetStatusString);
+  PACELINE_FUNCTION(library_, create_, cublasLtCreate);
+  PACELINE_FUNCTION(library_, destroy_, cublasLtDestroy);
   cublasLtHandle_t handle_ = nullptr;
 };
 

@@ -12,22 +12,6 @@
 
 namespace paceline::cuda {
 
-CudnnTable::CudnnTable(const SharedLibrary& library) {
-  library.find("cudnnGetVersion", version);
-  library.find("cudnnGetCudartVersion", cudart_version);
-  library.find("cudnnGetErrorString", error_string);
-  library.find("cudnnGetLastErrorString", last_error_string);
-  library.find("cudnnCreate", create);
-  library.find("cudnnDestroy", destroy);
-  library.find("cudnnSetStream", set_stream);
-  library.find("cudnnBackendCreateDescriptor", create_descriptor);
-  library.find("cudnnBackendDestroyDescriptor", destroy_descriptor);
-  library.find("cudnnBackendFinalize", finalize);
-  library.find("cudnnBackendSetAttribute", set_attribute);
-  library.find("cudnnBackendGetAttribute", get_attribute);
-  library.find("cudnnBackendExecute", execute);
-}
-
 void CudnnTable::check(cudnnStatus_t status, const std::string& what) const {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char words[1024] = "";
@@ -140,7 +124,7 @@ std::vector<Descriptor> Descriptor::get_all(cudnnBackendAttributeName_t name, st
   return values;
 }
 
-Session::Session(const SharedLibrary& library, const std::string& description) : table_(library) {
+Session::Session(const SharedLibrary& library, const std::string& description) : table_{library} {
   if (description.empty()) {
     table_.check(table_.create(&handle_), "no GPU can be used");
     if (table_.cudart_version() / 1000 != CUDART_VERSION / 1000) {

@@ -16,23 +16,23 @@
 
 namespace paceline::cuda {
 
-// The functions of an opened library.
+// The functions of an opened library. To make it throws usage if one is missing.
 struct CudnnTable {
-  explicit CudnnTable(const SharedLibrary& library);  // throws usage if one is missing
+  SharedLibrary library;
 
-  decltype(&::cudnnGetVersion) version;
-  decltype(&::cudnnGetCudartVersion) cudart_version;
-  decltype(&::cudnnGetErrorString) error_string;
-  decltype(&::cudnnGetLastErrorString) last_error_string;
-  decltype(&::cudnnCreate) create;
-  decltype(&::cudnnDestroy) destroy;
-  decltype(&::cudnnSetStream) set_stream;
-  decltype(&::cudnnBackendCreateDescriptor) create_descriptor;
-  decltype(&::cudnnBackendDestroyDescriptor) destroy_descriptor;
-  decltype(&::cudnnBackendFinalize) finalize;
-  decltype(&::cudnnBackendSetAttribute) set_attribute;
-  decltype(&::cudnnBackendGetAttribute) get_attribute;
-  decltype(&::cudnnBackendExecute) execute;
+  PACELINE_FUNCTION(library, version, cudnnGetVersion);
+  PACELINE_FUNCTION(library, cudart_version, cudnnGetCudartVersion);
+  PACELINE_FUNCTION(library, error_string, cudnnGetErrorString);
+  PACELINE_FUNCTION(library, last_error_string, cudnnGetLastErrorString);
+  PACELINE_FUNCTION(library, create, cudnnCreate);
+  PACELINE_FUNCTION(library, destroy, cudnnDestroy);
+  PACELINE_FUNCTION(library, set_stream, cudnnSetStream);
+  PACELINE_FUNCTION(library, create_descriptor, cudnnBackendCreateDescriptor);
+  PACELINE_FUNCTION(library, destroy_descriptor, cudnnBackendDestroyDescriptor);
+  PACELINE_FUNCTION(library, finalize, cudnnBackendFinalize);
+  PACELINE_FUNCTION(library, set_attribute, cudnnBackendSetAttribute);
+  PACELINE_FUNCTION(library, get_attribute, cudnnBackendGetAttribute);
+  PACELINE_FUNCTION(library, execute, cudnnBackendExecute);
 
   // Throws `what` with the status, its group and the library's message.
   void check(cudnnStatus_t status, const std::string& what) const;

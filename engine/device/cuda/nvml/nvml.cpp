@@ -81,39 +81,49 @@ std::optional<double> thousandths(std::optional<unsigned> value) {
 
 }  // namespace
 
-// Null where the driver is too old to have it.
+// Optional ones are null where the driver is too old to have them.
 struct Nvml::Functions {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*driver_version)(char*, unsigned) = nullptr;
-  int (*by_pci)(const char*, Handle*) = nullptr;
-  int (*name)(Handle, char*, unsigned) = nullptr;
-  int (*uuid)(Handle, char*, unsigned) = nullptr;
-  int (*rates)(Handle, Rates*) = nullptr;
-  int (*clock)(Handle, int, unsigned*) = nullptr;
-  int (*most_clock)(Handle, int, unsigned*) = nullptr;
-  int (*power)(Handle, unsigned*) = nullptr;
-  int (*power_limit)(Handle, unsigned*) = nullptr;
-  int (*energy)(Handle, unsigned long long*) = nullptr;
-  int (*temperature)(Handle, int, unsigned*) = nullptr;
-  int (*clock_limits)(Handle, unsigned long long*) = nullptr;
-  int (*memory)(Handle, MemoryInfo*) = nullptr;
-  int (*ecc_mode)(Handle, unsigned*, unsigned*) = nullptr;
-  int (*ecc_errors)(Handle, int, int, unsigned long long*) = nullptr;
-  int (*mig_mode)(Handle, unsigned*, unsigned*) = nullptr;
-  int (*mps_processes)(Handle, unsigned*, void*) = nullptr;
-  int (*compute_mode)(Handle, int*) = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*by_index)(unsigned, Handle*) = nullptr;
-  int (*pci)(Handle, PciInfo*) = nullptr;
-  int (*path)(Handle, Handle, int*) = nullptr;
-  int (*link_state)(Handle, unsigned, unsigned*) = nullptr;
-  int (*link_end)(Handle, unsigned, int*) = nullptr;
-  int (*link_pci)(Handle, unsigned, PciInfo*) = nullptr;
-  int (*pcie_generation)(Handle, unsigned*) = nullptr;
-  int (*pcie_width)(Handle, unsigned*) = nullptr;
-  int (*most_pcie_width)(Handle, unsigned*) = nullptr;
+  using Large = unsigned long long;
+
+  SharedLibrary library;
+
+  int (*init)() = library.function("nvmlInit_v2");
+  int (*shutdown)() = library.function("nvmlShutdown");
+  const char* (*error_string)(int) = library.function("nvmlErrorString");
+  int (*driver_version)(char*, unsigned) = library.function("nvmlSystemGetDriverVersion");
+  int (*by_pci)(const char*, Handle*) = library.function("nvmlDeviceGetHandleByPciBusId_v2");
+  int (*name)(Handle, char*, unsigned) = library.optional("nvmlDeviceGetName");
+  int (*uuid)(Handle, char*, unsigned) = library.optional("nvmlDeviceGetUUID");
+  int (*rates)(Handle, Rates*) = library.optional("nvmlDeviceGetUtilizationRates");
+  int (*clock)(Handle, int, unsigned*) = library.optional("nvmlDeviceGetClockInfo");
+  int (*most_clock)(Handle, int, unsigned*) = library.optional("nvmlDeviceGetMaxClockInfo");
+  int (*power)(Handle, unsigned*) = library.optional("nvmlDeviceGetPowerUsage");
+  int (*power_limit)(Handle, unsigned*) = library.optional("nvmlDeviceGetEnforcedPowerLimit");
+  int (*energy)(Handle, Large*) = library.optional("nvmlDeviceGetTotalEnergyConsumption");
+  int (*temperature)(Handle, int, unsigned*) = library.optional("nvmlDeviceGetTemperature");
+  int (*clock_limits)(Handle,
+                      Large*) = library.optional("nvmlDeviceGetCurrentClocksEventReasons",
+                                                 "nvmlDeviceGetCurrentClocksThrottleReasons");
+  int (*memory)(Handle, MemoryInfo*) = library.optional("nvmlDeviceGetMemoryInfo");
+  int (*ecc_mode)(Handle, unsigned*, unsigned*) = library.optional("nvmlDeviceGetEccMode");
+  int (*ecc_errors)(Handle, int, int, Large*) = library.optional("nvmlDeviceGetTotalEccErrors");
+  int (*mig_mode)(Handle, unsigned*, unsigned*) = library.optional("nvmlDeviceGetMigMode");
+  int (*mps_processes)(Handle, unsigned*,
+                       void*) = library.optional("nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                                                 "nvmlDeviceGetMPSComputeRunningProcesses");
+  int (*compute_mode)(Handle, int*) = library.optional("nvmlDeviceGetComputeMode");
+  int (*count)(unsigned*) = library.optional("nvmlDeviceGetCount_v2");
+  int (*by_index)(unsigned, Handle*) = library.optional("nvmlDeviceGetHandleByIndex_v2");
+  int (*pci)(Handle, PciInfo*) = library.optional("nvmlDeviceGetPciInfo_v3");
+  int (*path)(Handle, Handle, int*) = library.optional("nvmlDeviceGetTopologyCommonAncestor");
+  int (*link_state)(Handle, unsigned, unsigned*) = library.optional("nvmlDeviceGetNvLinkState");
+  int (*link_end)(Handle, unsigned, int*) = library.optional("nvmlDeviceGetNvLinkRemoteDeviceType");
+  int (*link_pci)(Handle, unsigned,
+                  PciInfo*) = library.optional("nvmlDeviceGetNvLinkRemotePciInfo_v2");
+  int (*pcie_generation)(Handle,
+                         unsigned*) = library.optional("nvmlDeviceGetMaxPcieLinkGeneration");
+  int (*pcie_width)(Handle, unsigned*) = library.optional("nvmlDeviceGetCurrPcieLinkWidth");
+  int (*most_pcie_width)(Handle, unsigned*) = library.optional("nvmlDeviceGetMaxPcieLinkWidth");
 
   // The active NVLinks of a card: to another one, or, without one, to switches.
   int count_links(Handle from, const PciInfo* to) const {
@@ -143,47 +153,7 @@ Nvml::Nvml() {
     throw usage_error("the NVIDIA driver's NVML was not found: " + library.problem(), "",
                       "install the driver, or start on a node that has GPUs");
   }
-  auto functions = std::make_unique<Functions>();
-  const auto find = [&](auto*& function, const char* name, const char* older = "") {
-    if (library.has(name)) {
-      library.find(name, function);
-    } else if (library.has(older)) {
-      library.find(older, function);
-    }
-  };
-  library.find("nvmlInit_v2", functions->init);
-  library.find("nvmlShutdown", functions->shutdown);
-  library.find("nvmlErrorString", functions->error_string);
-  library.find("nvmlSystemGetDriverVersion", functions->driver_version);
-  library.find("nvmlDeviceGetHandleByPciBusId_v2", functions->by_pci);
-  find(functions->name, "nvmlDeviceGetName");
-  find(functions->uuid, "nvmlDeviceGetUUID");
-  find(functions->rates, "nvmlDeviceGetUtilizationRates");
-  find(functions->clock, "nvmlDeviceGetClockInfo");
-  find(functions->most_clock, "nvmlDeviceGetMaxClockInfo");
-  find(functions->power, "nvmlDeviceGetPowerUsage");
-  find(functions->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-  find(functions->energy, "nvmlDeviceGetTotalEnergyConsumption");
-  find(functions->temperature, "nvmlDeviceGetTemperature");
-  find(functions->clock_limits, "nvmlDeviceGetCurrentClocksEventReasons",
-       "nvmlDeviceGetCurrentClocksThrottleReasons");
-  find(functions->memory, "nvmlDeviceGetMemoryInfo");
-  find(functions->ecc_mode, "nvmlDeviceGetEccMode");
-  find(functions->ecc_errors, "nvmlDeviceGetTotalEccErrors");
-  find(functions->mig_mode, "nvmlDeviceGetMigMode");
-  find(functions->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
-       "nvmlDeviceGetMPSComputeRunningProcesses");
-  find(functions->compute_mode, "nvmlDeviceGetComputeMode");
-  find(functions->count, "nvmlDeviceGetCount_v2");
-  find(functions->by_index, "nvmlDeviceGetHandleByIndex_v2");
-  find(functions->pci, "nvmlDeviceGetPciInfo_v3");
-  find(functions->path, "nvmlDeviceGetTopologyCommonAncestor");
-  find(functions->link_state, "nvmlDeviceGetNvLinkState");
-  find(functions->link_end, "nvmlDeviceGetNvLinkRemoteDeviceType");
-  find(functions->link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
-  find(functions->pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
-  find(functions->pcie_width, "nvmlDeviceGetCurrPcieLinkWidth");
-  find(functions->most_pcie_width, "nvmlDeviceGetMaxPcieLinkWidth");
+  auto functions = std::make_unique<Functions>(Functions{library});
   if (const int result = functions->init(); result != kSuccess) {
     throw usage_error(std::string("NVML: ") + functions->error_string(result), library.path(),
                       "check that nvidia-smi works here");

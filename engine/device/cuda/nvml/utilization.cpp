@@ -4,12 +4,13 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <functional>
 #include <mutex>
 #include <utility>
 
+#include "engine/core/child.h"
 #include "engine/core/clock.h"
+#include "engine/core/text.h"
 
 namespace paceline::cuda {
 
@@ -122,9 +123,7 @@ UtilizationSampler::UtilizationSampler(std::shared_ptr<const Nvml> nvml,
 }
 
 void UtilizationSampler::sample_until(const std::stop_token& stop) noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  block_signals();
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable_any stopped;
@@ -144,9 +143,7 @@ std::vector<GpuFacts> UtilizationSampler::stop() {
   const double seconds = now_seconds() - start_;
   thread_.request_stop();
   thread_.join();
-  std::vector<GpuFacts> all;
-  for (const Watched& watched : watched_) all.push_back(describe(watched, seconds));
-  return all;
+  return mapped(watched_, [&](const Watched& watched) { return describe(watched, seconds); });
 }
 
 GpuFacts UtilizationSampler::describe(const Watched& watched, double seconds) const {
