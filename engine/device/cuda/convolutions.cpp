@@ -37,6 +37,7 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   prepare_epilogues(op, conv);
   conv.backward_weights = products_.conv({conv.shape, ConvPass::backward_weights, false});
   prepare_folded(op, conv);
+  prepare_bias_gradient(op, conv);
   need_workspace(conv.forward->workspace_bytes());
   conv.beside = options_.second_stream && op.input_grad != kNone &&
                 leaves_room(conv.shape, runtime_.multiprocessors());
@@ -58,6 +59,31 @@ void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
   if (!op.bias_cancels) need_sums<BiasGradient<float>>(op.out);
   prepared.implementation = conv.forward->implementation();
   if (conv.folded) prepared.implementation += ", of 2 x 2 pixels";
+  if (conv.db) prepared.implementation += ", the bias's gradient with that of the weights";
+}
+
+std::unique_ptr<ConvPlan> CudaProgram::conv_if_offered(const ConvRequest& request) {
+  try {
+    return products_.conv(request);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    return nullptr;
+  }
+}
+
+void CudaProgram::prepare_bias_gradient(const Operation& op, PreparedConv& conv) {
+  if (op.bias_cancels || plan_.activation != DType::bf16 || !is_plain_product(conv.shape) ||
+      conv.backward_weights->seconds() == 0) {
+    return;
+  }
+  std::unique_ptr<ConvPlan> inside =
+      conv_if_offered({conv.shape, ConvPass::backward_weights, false, Epilogue::left_gradient});
+  if (!inside ||
+      !choose_bias_inside(runtime_, products_, conv.shape, *conv.backward_weights, *inside)) {
+    return;
+  }
+  conv.backward_weights = std::move(inside);
+  conv.db = narrow_gradients_.data() + offset(op.bias) * size_of(plan_.activation);
 }
 
 void CudaProgram::prepare_folded(const Operation& op, PreparedConv& conv) {
@@ -70,14 +96,9 @@ void CudaProgram::prepare_folded(const Operation& op, PreparedConv& conv) {
   }
   const std::optional<ConvShape> shape = fold_shape(conv.shape, op.in.channels);
   if (!shape || conv.forward->seconds() == 0) return;
-  std::unique_ptr<ConvPlan> forward, weights;
-  try {
-    forward = products_.conv({*shape, ConvPass::forward});
-    weights = products_.conv({*shape, ConvPass::backward_weights});
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage) throw;
-    return;  // nothing is offered
-  }
+  std::unique_ptr<ConvPlan> forward = conv_if_offered({*shape, ConvPass::forward});
+  std::unique_ptr<ConvPlan> weights = conv_if_offered({*shape, ConvPass::backward_weights});
+  if (!forward || !weights) return;
   const double plain = conv.forward->seconds() + conv.backward_weights->seconds();
   const bool is_measured = forward->seconds() > 0 && weights->seconds() > 0;
   if (!is_measured || forward->seconds() + weights->seconds() >= plain) return;
@@ -210,7 +231,7 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
           ReluBackward<T>{tensor<T>(op.output), gradient_of_y, gradient_of_y, count, 1, false},
           count);
     }
-    if (!op.bias_cancels) {
+    if (!op.bias_cancels && !conv.db) {
       run_sums(BiasGradient<T>{gradient_of_y, gradient(op.bias), op.out.channels},
                count / static_cast<std::size_t>(op.out.channels), op.out.channels);
     }
@@ -218,7 +239,8 @@ void CudaProgram::conv_backward(const Operation& op, Prepared& prepared) {
   const Stream compute = compute_.stream(), stream = conv.beside ? second_.stream() : compute;
   if (conv.beside) follow(stream, compute);
   const Memory& workspace = conv.beside ? second_workspace_ : workspace_;
-  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace.data()}, stream);
+  conv.backward_weights->run({conv_input(op, conv), conv.dw, dy, workspace.data(), conv.db},
+                             stream);
   if (conv.reordered_dw.data()) {
     with_type(plan_.activation, [&](auto type) {
       using T = decltype(type);

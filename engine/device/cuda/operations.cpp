@@ -188,9 +188,10 @@ void CudaProgram::planes_backward(const Operation& op, Prepared& prepared) {
                                     tensor<std::uint8_t>(op.saved), dx, whole_batch(), adds},
                  count_groups(whole_batch(), op.in.height, op.in.width, op.in.channels));
     case OpKind::average_pool:
-      return run(AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(),
-                                        count_places(op.in), op.in.channels, adds},
-                 count);
+      return run_pool_gradient(runtime_, prepared.way,
+                               AveragePoolBackward<T>{tensor(op.output_grad), dx, whole_batch(),
+                                                      count_places(op.in), op.in.channels, adds},
+                               compute_.stream());
     case OpKind::dropout: {
       const std::size_t kept = samples() * op.in.elements();
       return run(DropoutBackward<T>{tensor<T>(op.output_grad), tensor<std::uint8_t>(op.saved), dx,

@@ -52,12 +52,13 @@ enum class ConvPass {
   backward_weights  // w = gradient of w, from x and y's
 };
 
-// Additional work of a product, with a vector of n values.
+// Additional work of a product, with a vector of n values, or of m.
 enum class Epilogue {
   none,
   bias,           // adds it to every row of `out`
   bias_relu,      // also applies ReLU
   bias_gradient,  // writes the sum of the rows of `right`
+  left_gradient,  // writes the sums over k of `left`: m values
   bias_add,       // also adds `before`, which lies like `out`
   bias_gelu,      // writes what `bias` gives to `before`, and applies GELU (kernels/tokens.h)
   gelu_gradient   // without a vector: multiplies by GELU's slope at `before`
@@ -65,6 +66,9 @@ enum class Epilogue {
 
 constexpr bool has_vector(Epilogue epilogue) {
   return epilogue != Epilogue::none && epilogue != Epilogue::gelu_gradient;
+}
+constexpr bool writes_vector(Epilogue epilogue) {
+  return epilogue == Epilogue::bias_gradient || epilogue == Epilogue::left_gradient;
 }
 constexpr bool has_gelu(Epilogue epilogue) {
   return epilogue == Epilogue::bias_gelu || epilogue == Epilogue::gelu_gradient;
@@ -83,7 +87,7 @@ struct ConvRequest {
   ConvPass pass = ConvPass::forward;
   bool accumulates = false;  // adds to the result; backward_data only
   // Only of plain products; the result is the `out` of Epilogue. forward: bias, bias_add,
-  // bias_gelu; backward_data: gelu_gradient.
+  // bias_gelu; backward_data: gelu_gradient; backward_weights: left_gradient, of `y`.
   Epilogue epilogue = Epilogue::none;
 
   friend bool operator==(const ConvRequest&, const ConvRequest&) = default;
@@ -197,7 +201,7 @@ struct OwnWays {
 class Products {
  public:
   virtual ~Products() = default;
-  // Throw usage if the library offers nothing for it.
+  // Throw usage if the library offers nothing for it. Of epilogues, conv() has left_gradient alone.
   virtual std::unique_ptr<ConvPlan> conv(const ConvRequest& request) = 0;
   // The fastest of the library's epilogues and `apart`, whose results must agree. What `apart`
   // refers to must outlive this and the plan.
@@ -207,7 +211,7 @@ class Products {
   // must outlive this and the plan.
   virtual std::unique_ptr<AttentionPlan> attention(const AttentionRequest& request,
                                                    AttentionWork own) = 0;
-  // Which is the fastest; 0 where nothing is measured. What `own` refers to must outlive this.
+  // Which is the fastest; 0 where nothing is measured. `own` does not run after the call.
   virtual std::size_t own_way(const OwnWays& own) = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.0.2"
 };

@@ -104,6 +104,15 @@ void CudaProgram::prepare(const Operation& op, Prepared& prepared) {
       return is_product_of_places(op) ? prepare_conv(op, prepared) : prepare_dense(op, prepared);
     case OpKind::batch_norm:
       return prepare_norm(op, prepared);
+    case OpKind::average_pool:
+      if (op.input_grad == kNone) return;
+      prepared.way =
+          choose_pool_gradient(runtime_, products_,
+                               {nullptr, nullptr, whole_batch(), op.in.height * op.in.width,
+                                op.in.channels, op.adds_input_grad},
+                               options_.math);
+      if (prepared.way > 0) prepared.implementation += ", gradients a vector at a time";
+      return;
     case OpKind::layer_norm:
       return prepare_layer_norm(op, prepared);
     case OpKind::embedding:
@@ -210,6 +219,7 @@ void CudaProgram::make_pieces() {
     if (!is_product_of_places(op)) continue;
     if (narrow() && !prepared.conv->reordered_w.data()) add(op.weight, GradientPiece::narrow);
     if (op.bias_cancels) add(op.bias, GradientPiece::zero);
+    if (prepared.conv->db) add(op.bias, GradientPiece::narrow);
     prepared.pieces = static_cast<unsigned>(all.size()) - prepared.first_piece;
   }
   if (all.empty()) return;

@@ -86,6 +86,7 @@ struct PreparedConv {
   ConvShape shape;      // of the products
   bool folded = false;  // it reads 2 x 2 pixels as one place; see fold_shape()
   void *w = nullptr, *dw = nullptr, *bias = nullptr;
+  void* db = nullptr;  // if backward_weights also writes the bias's gradient
   Memory reordered_w,
       reordered_dw;  // if the products' weights lie otherwise than the arena's; see
                      // reordered_input_
@@ -172,7 +173,7 @@ class CudaProgram final : public Program {
     Memory token_order, token_sort;  // of an embedding: TokenRow; see order_tokens()
     std::vector<NormState> norms;    // the operation's own, and its branch's or null pointers
     unsigned statistics_blocks = 0, gradient_blocks = 0;
-    std::size_t way = 0;  // run_layer_norm_gradient()
+    std::size_t forward_way = 0, way = 0;  // of ways.h; `way` of the gradient
     // Forward is done by the product before it; backward by the one behind it.
     bool forward_inside = false, backward_inside = false;
     std::string implementation;
@@ -188,6 +189,9 @@ class CudaProgram final : public Program {
   // The forward plan, and that of the data gradient.
   void prepare_epilogues(const Operation& op, PreparedConv& conv);
   std::unique_ptr<ConvPlan> conv_plan(ConvRequest request);
+  std::unique_ptr<ConvPlan> conv_if_offered(const ConvRequest& request);  // or null
+  // The bias's gradient with that of the weights, if that is measured to be faster.
+  void prepare_bias_gradient(const Operation& op, PreparedConv& conv);
   // Of one that reads the sample: its input in 2 x 2 pixels, if that is measured to be faster.
   void prepare_folded(const Operation& op, PreparedConv& conv);
   void prepare_reordered(PreparedConv& conv);

@@ -123,10 +123,13 @@ void CudaProgram::prepare_attention(const Operation& op, Prepared& prepared) {
 
 void CudaProgram::prepare_layer_norm(const Operation& op, Prepared& prepared) {
   need_sums<LayerNormParameters<float>>(op.in);
-  if (op.input_grad == kNone) return;
   const std::size_t rows = whole_batch() * places(op);
-  prepared.way = choose_layer_norm(runtime_, products_, rows, op.in.channels, options_.math,
-                                   op.adds_input_grad);
+  prepared.forward_way =
+      choose_layer_norm(runtime_, products_, rows, op.in.channels, options_.math);
+  if (prepared.forward_way > 0) prepared.implementation += ", rows are read once";
+  if (op.input_grad == kNone) return;
+  prepared.way = choose_layer_norm_gradient(runtime_, products_, rows, op.in.channels,
+                                            options_.math, op.adds_input_grad);
   if (prepared.way == 0) return;
   prepared.implementation += ", gradients in one pass";
   const std::size_t blocks = most_layer_norm_blocks(runtime_);
@@ -175,12 +178,11 @@ void CudaProgram::tokens_forward(const Operation& op, Prepared& prepared) {
                           tensor<T>(op.output), (whole_batch() - samples()) * places(op), channels},
                  count);
     case OpKind::layer_norm:
-      return runtime_.launch(
-          LayerNorm<T>{tensor<T>(op.input), tensor<T>(op.output), parameter(op.weight),
-                       parameter(op.bias), tensor(op.saved), op.out.channels,
-                       static_cast<float>(op.epsilon)},
-          {static_cast<unsigned>(rows), kNormThreads, kNormThreads * sizeof(float)},
-          compute_.stream());
+      return run_layer_norm(runtime_, prepared.forward_way,
+                            LayerNorm<T>{tensor<T>(op.input), tensor<T>(op.output),
+                                         parameter(op.weight), parameter(op.bias), tensor(op.saved),
+                                         op.out.channels, static_cast<float>(op.epsilon)},
+                            rows, compute_.stream());
     case OpKind::gelu:
       if (prepared.forward_inside) return;
       return run_vectors(Gelu<T>{tensor<T>(op.input), nullptr, tensor<T>(op.output), count}, count);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "engine/device/cuda/gpu_runtime.h"
+#include "engine/device/cuda/kernels/elementwise.h"
 #include "engine/device/cuda/kernels/norm.h"
 
 namespace paceline::cuda {
@@ -14,8 +15,10 @@ namespace {
 
 constexpr unsigned kLogitThreads = 256;  // the fastest of those tried on an H200
 
-// By way. Blocks a multiprocessor of a layer norm's one pass, 0: two passes; threads of a block
-// that keeps a row of logits, 0: they are read twice; blocks a multiprocessor of a batch norm.
+// By way. Rows of a block that keeps those of a layer norm, 0: it reads one again; blocks a
+// multiprocessor of a layer norm's one pass, 0: two passes; threads of a block that keeps a row of
+// logits, 0: they are read twice; blocks a multiprocessor of a batch norm.
+constexpr std::array kLayerNormRows = {0U, 1U, 4U};
 constexpr std::array kLayerNormBlocks = {0U, 2U, 3U};
 constexpr std::array kKeepingThreads = {0U, 512U, 1024U};
 constexpr std::array kNormBlocks = {2U, 3U, kMostNormBlocks};
@@ -131,10 +134,53 @@ void run_token_loss(Runtime& runtime, std::size_t way, const TokenLoss<T>& work,
 template void run_token_loss(Runtime&, std::size_t, const TokenLoss<float>&, std::size_t, Stream);
 template void run_token_loss(Runtime&, std::size_t, const TokenLoss<Bf16>&, std::size_t, Stream);
 
+template <typename T>
+void run_layer_norm(Runtime& runtime, std::size_t way, const LayerNorm<T>& work, std::size_t rows,
+                    Stream stream) {
+  if (way == 0) {
+    return runtime.launch(
+        work, {static_cast<unsigned>(rows), kNormThreads, kNormThreads * sizeof(float)}, stream);
+  }
+  const unsigned each = kLayerNormRows.at(way), threads = each * WarpRows::kLanes;
+  const auto blocks = static_cast<unsigned>((rows + each - 1) / each);
+  runtime.launch(LayerNormKept<T>(work, rows), {blocks, threads, threads * sizeof(float)}, stream);
+}
+template void run_layer_norm(Runtime&, std::size_t, const LayerNorm<float>&, std::size_t, Stream);
+template void run_layer_norm(Runtime&, std::size_t, const LayerNorm<Bf16>&, std::size_t, Stream);
+
 std::size_t choose_layer_norm(Runtime& runtime, Products& products, std::size_t rows, int channels,
-                              Math math, bool adds) {
+                              Math math) {
+  if (channels > WarpRows::kMostChannels) return 0;
+  using Use = TensorSize::Use;
+  const DType type = stored_as(math);
+  const auto columns = static_cast<std::size_t>(channels);
+  const auto run = [&runtime, rows, channels, type](std::size_t way, const Operands& o,
+                                                    Stream stream) {
+    const auto run_as = [&](auto value) {
+      using T = decltype(value);
+      run_layer_norm(runtime, way,
+                     LayerNorm<T>{at<T>(o, 0), at<T>(o, 1), at<float>(o, 2), at<float>(o, 3),
+                                  at<float>(o, 4), channels, 1e-5F},
+                     rows, stream);
+    };
+    type == DType::f32 ? run_as(float{}) : run_as(Bf16{});
+  };
+  return products.own_way({fmt::format("layer_norm {}x{} {}", rows, channels, to_string(type)),
+                           {{rows * columns, type},
+                            {rows * columns, type, Use::written},
+                            {columns, DType::f32},
+                            {columns, DType::f32},
+                            {2 * rows, DType::f32, Use::written}},
+                           math,
+                           columns,
+                           kLayerNormRows.size(),
+                           run});
+}
+
+std::size_t choose_layer_norm_gradient(Runtime& runtime, Products& products, std::size_t rows,
+                                       int channels, Math math, bool adds) {
   // In 32 bits two blocks would not fit on a multiprocessor.
-  if (math != Math::bf16 || channels > LayerNormOnePass<Bf16>::kMostChannels) return 0;
+  if (math != Math::bf16 || channels > WarpRows::kMostChannels) return 0;
   using Use = TensorSize::Use;
   using Parameters = LayerNormParameters<float>;
   const DType type = stored_as(math);
@@ -204,6 +250,43 @@ std::size_t choose_token_loss(Runtime& runtime, Products& products, std::size_t 
 }
 
 template <typename T>
+void run_pool_gradient(Runtime& runtime, std::size_t way, const AveragePoolBackward<T>& work,
+                       Stream stream) {
+  const std::size_t count = work.samples * static_cast<std::size_t>(work.places * work.channels);
+  if (way == 0) return launch_over(runtime, work, count, stream);
+  launch_over(runtime, AveragePoolByVector<T>{work}, count / kVector, stream);
+}
+template void run_pool_gradient(Runtime&, std::size_t, const AveragePoolBackward<float>&, Stream);
+template void run_pool_gradient(Runtime&, std::size_t, const AveragePoolBackward<Bf16>&, Stream);
+template void run_pool_gradient(Runtime&, std::size_t, const AveragePoolBackward<Half>&, Stream);
+
+std::size_t choose_pool_gradient(Runtime& runtime, Products& products,
+                                 const AveragePoolBackward<float>& sizes, Math math) {
+  if (sizes.channels % kVector != 0) return 0;
+  const DType type = stored_as(math);
+  const std::size_t sums = sizes.samples * static_cast<std::size_t>(sizes.channels);
+  const auto run = [&runtime, sizes, type](std::size_t way, const Operands& o, Stream stream) {
+    with_type(type, [&](auto value) {
+      using T = decltype(value);
+      run_pool_gradient(runtime, way,
+                        AveragePoolBackward<T>{at<float>(o, 0), at<T>(o, 1), sizes.samples,
+                                               sizes.places, sizes.channels, sizes.adds},
+                        stream);
+    });
+  };
+  return products.own_way(
+      {fmt::format("average_pool gradient {}x{}x{} {}{}", sizes.samples, sizes.places,
+                   sizes.channels, to_string(type), sizes.adds ? " adds" : ""),
+       {{sums, DType::f32},
+        {sums * static_cast<std::size_t>(sizes.places), type,
+         sizes.adds ? TensorSize::Use::added_to : TensorSize::Use::written}},
+       math,
+       1,
+       2,
+       run});
+}
+
+template <typename T>
 void run_update(Runtime& runtime, std::size_t way, const UpdateWork<T>& work, Stream stream) {
   if (way == 0) return launch_over(runtime, Update<T, false>{work}, work.count, stream);
   launch_over(runtime, Update<T, true>{work}, (work.count + kVector - 1) / kVector, stream);
@@ -246,6 +329,43 @@ std::size_t choose_update(Runtime& runtime, Products& products, Optimizer optimi
        1,
        2,
        run});
+}
+
+bool choose_bias_inside(Runtime& runtime, Products& products, const ConvShape& shape,
+                        ConvPlan& plain, ConvPlan& inside) {
+  using T = Bf16;
+  using Row = BiasGradient<T>;
+  const std::size_t rows = std::size_t{1} * shape.batch * shape.height * shape.width;
+  const auto in = static_cast<std::size_t>(shape.in), out = static_cast<std::size_t>(shape.out);
+  const std::size_t workspace = std::max(plain.workspace_bytes(), inside.workspace_bytes());
+  const auto run = [&, rows, out, sums = lazy_sums(runtime, Row::kSums, shape.out, Row::kBlocks, 0),
+                    memory = lazy_memory(runtime, workspace),
+                    narrow = lazy_memory(runtime, 2 * out)](std::size_t way, const Operands& o,
+                                                            Stream stream) {
+    T* const dy = at<T>(o, 0);
+    float* const db = at<float>(o, 3);
+    ConvOperands operands{at<T>(o, 1), at<T>(o, 2), dy, memory()};
+    if (way == 0) {
+      plain.run(operands, stream);
+      return launch_sums(runtime, Row{dy, db, shape.out},
+                         make_tiling(runtime, rows, shape.out, Row::kBlocks), sums(), stream);
+    }
+    operands.bias = narrow();
+    inside.run(operands, stream);
+    launch_over(runtime, Convert<float, T>{reinterpret_cast<T*>(narrow()), db, out},
+                (out + kVector - 1) / kVector, stream);
+  };
+  const OwnWays ways{fmt::format("gradients of weights and bias {}x{} to {} {}", rows, in, out,
+                                 to_string(stored_as(shape.math))),
+                     {plane(rows, out, shape.math),
+                      plane(rows, in, shape.math),
+                      {out * in, stored_as(shape.math), TensorSize::Use::written},
+                      {out, DType::f32, TensorSize::Use::written}},
+                     shape.math,
+                     rows,
+                     2,
+                     run};
+  return products.own_way(ways) == 1;
 }
 
 unsigned choose_statistics_blocks(Runtime& runtime, Products& products, std::size_t rows,

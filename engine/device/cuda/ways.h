@@ -3,6 +3,7 @@
 
 #include "engine/device/cuda/kernels/channel_sums.h"
 #include "engine/device/cuda/kernels/layer_norm.h"
+#include "engine/device/cuda/kernels/pool.h"
 #include "engine/device/cuda/kernels/tokens.h"
 #include "engine/device/cuda/kernels/update.h"
 #include "engine/device/cuda/products.h"
@@ -48,6 +49,10 @@ void launch_sums(Runtime& runtime, const Row& row, const ChannelTiling& t, const
                  stream);
 }
 
+template <typename T>
+void run_layer_norm(Runtime& runtime, std::size_t way, const LayerNorm<T>& work, std::size_t rows,
+                    Stream stream);
+
 // The gradients of a layer norm. dx null: only those of its parameters.
 template <typename T>
 struct LayerNormWork {
@@ -71,17 +76,30 @@ void run_token_loss(Runtime& runtime, std::size_t way, const TokenLoss<T>& work,
                     Stream stream);
 
 template <typename T>
+void run_pool_gradient(Runtime& runtime, std::size_t way, const AveragePoolBackward<T>& work,
+                       Stream stream);
+
+template <typename T>
 void run_update(Runtime& runtime, std::size_t way, const UpdateWork<T>& work, Stream stream);
 
 // Which way is the fastest.
 
 std::size_t choose_layer_norm(Runtime& runtime, Products& products, std::size_t rows, int channels,
-                              Math math, bool adds);
+                              Math math);
+std::size_t choose_layer_norm_gradient(Runtime& runtime, Products& products, std::size_t rows,
+                                       int channels, Math math, bool adds);
+std::size_t choose_pool_gradient(Runtime& runtime, Products& products,
+                                 const AveragePoolBackward<float>& sizes, Math math);
 std::size_t choose_token_loss(Runtime& runtime, Products& products, std::size_t rows, int classes,
                               Math math);
 
 std::size_t choose_update(Runtime& runtime, Products& products, Optimizer optimizer,
                           std::size_t elements, Math math);
+
+// Whether `inside`, a product with left_gradient in bf16, is faster than `plain` and a kernel of
+// ours that sums the rows of dy.
+bool choose_bias_inside(Runtime& runtime, Products& products, const ConvShape& shape,
+                        ConvPlan& plain, ConvPlan& inside);
 
 // Blocks a multiprocessor for the sums of a batch norm.
 constexpr unsigned kMostNormBlocks = 4;

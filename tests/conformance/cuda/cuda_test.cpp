@@ -191,12 +191,14 @@ TEST(EmulatedCuda, NetworksNeedNoEpilogueAndNoMeasurements) {
                            bound);
     }
     for (const bool measured : {false, true}) {
-      int folded = 0;
-      Replica replica(make_emulated("fp32", true, nullptr, measured), one.network, 4, true);
+      int folded = 0, sums = 0;
+      Replica replica(make_emulated("bf16", true, nullptr, measured), one.network, 4, true);
       for (const std::string& line : replica.program().implementations()) {
         folded += line.ends_with("on the host, of 2 x 2 pixels");
+        sums += line.ends_with("the bias's gradient with that of the weights");
       }
       EXPECT_EQ(folded, measured && one.name == "resnet_stem");
+      EXPECT_EQ(sums, measured && one.name == "transformer" ? 8 : 0);  // two blocks of four
     }
   }
 }

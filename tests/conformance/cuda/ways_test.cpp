@@ -79,12 +79,24 @@ TEST(EmulatedKernels, EveryWayIsTriedOnWhatItsKernelsNeed) {
         choose_gradient_blocks(*runtime, products, 700, 24, math, has_branch, masks);
       }
     }
+    for (const bool adds : {false, true}) {
+      EXPECT_EQ(choose_pool_gradient(*runtime, products, {nullptr, nullptr, 5, 6, 24, adds}, math),
+                1U);
+    }
+    EXPECT_EQ(choose_pool_gradient(*runtime, products, {nullptr, nullptr, 5, 6, 9, false}, math),
+              0U)
+        << "no whole vectors";
     if (math == Math::fp16) continue;
-    for (const bool adds : {false, true}) choose_layer_norm(*runtime, products, 70, 40, math, adds);
-    EXPECT_EQ(choose_layer_norm(*runtime, products, 70, 2000, math, false), 0U) << "too wide";
+    for (const int channels : {40, 37}) choose_layer_norm(*runtime, products, 70, channels, math);
+    EXPECT_EQ(choose_layer_norm(*runtime, products, 70, 2000, math), 0U) << "too wide";
+    for (const bool adds : {false, true}) {
+      choose_layer_norm_gradient(*runtime, products, 70, 40, math, adds);
+    }
+    EXPECT_EQ(choose_layer_norm_gradient(*runtime, products, 70, 2000, math, false), 0U)
+        << "too wide";
     EXPECT_EQ(choose_token_loss(*runtime, products, 5, 300, math), 2U);
   }
-  EXPECT_EQ(products.names.size(), 3 * (4 + 1 + 4) + 2 + 2);
+  EXPECT_EQ(products.names.size(), 3 * (4 + 1 + 4 + 2) + 2 * 2 + 2 + 2);
   EXPECT_EQ(products.names.front(), "update sgd 1003 f32");
 }
 

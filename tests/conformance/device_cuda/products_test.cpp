@@ -36,6 +36,7 @@ std::vector<ConvRequest> conv_requests() {
       all.push_back({shape, ConvPass::forward, false, Epilogue::bias_add});
       all.push_back({shape, ConvPass::forward, false, Epilogue::bias_gelu});
       all.push_back({shape, ConvPass::backward_data, false, Epilogue::gelu_gradient});
+      all.push_back({shape, ConvPass::backward_weights, false, Epilogue::left_gradient});
     }
   }
   return all;
@@ -56,7 +57,8 @@ class ConvOnCard : public testing::TestWithParam<ConvRequest> {
     wanted_ = convolve(request, x_, w_, y_, result());
     bias_ = random_values(std::size_t(shape.out), 4, type_);
     before_ = random_values(result().size(), 5, type_);
-    finish(wanted_, request.epilogue, bias_, before_);
+    const bool sums_y = request.epilogue == Epilogue::left_gradient;
+    finish(wanted_, request.epilogue, bias_, sums_y ? y_ : before_);
   }
 
   // What stands where the result will be.
@@ -67,7 +69,7 @@ class ConvOnCard : public testing::TestWithParam<ConvRequest> {
   }
 
   // The result as it lies on the card after one run on fresh operands, with what is written before
-  // GELU behind it.
+  // GELU, or into the vector, behind it.
   std::vector<std::byte> run(Implementation& implementation, bool as_graph) {
     CardMemory x(x_.size() * size_of(type_)), w(w_.size() * size_of(type_)),
         y(y_.size() * size_of(type_)), workspace(implementation.workspace_bytes()),
@@ -75,7 +77,9 @@ class ConvOnCard : public testing::TestWithParam<ConvRequest> {
     bias.write(stored(bias_, type_));
     before.write(stored(before_, type_));
     const bool writes_before = GetParam().epilogue == Epilogue::bias_gelu;
+    const bool writes_bias = writes_vector(GetParam().epilogue);
     if (writes_before) before.poison();
+    if (writes_bias) bias.poison();
     x.write(stored(x_, type_));
     w.write(stored(w_, type_));
     y.write(stored(y_, type_));
@@ -90,8 +94,8 @@ class ConvOnCard : public testing::TestWithParam<ConvRequest> {
     const auto work = [&](Stream on) { implementation.run(operands, on); };
     as_graph ? stream.run_as_graph(work) : stream.run(work);
     std::vector<std::byte> results = out.read();
-    if (!writes_before) return results;
-    const std::vector<std::byte> more = before.read();
+    if (!writes_before && !writes_bias) return results;
+    const std::vector<std::byte> more = writes_bias ? bias.read() : before.read();
     results.insert(results.end(), more.begin(), more.end());
     return results;
   }

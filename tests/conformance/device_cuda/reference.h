@@ -108,9 +108,21 @@ inline double gelu_slope(double x) {
   return (gelu(x + kStep) - gelu(x - kStep)) / (2 * kStep);
 }
 
-// An epilogue of a convolution's request. What bias_gelu leaves in `before` is appended.
+// An epilogue of a convolution's request. What bias_gelu leaves in `before` is appended, and so are
+// the sums of `before` by channel that left_gradient writes.
 inline void finish(Reference& result, Epilogue epilogue, const std::vector<float>& bias,
                    const std::vector<float>& before) {
+  if (writes_vector(epilogue)) {
+    const std::size_t results = result.values.size();
+    result.values.resize(results + bias.size());
+    result.magnitudes.resize(results + bias.size());
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const auto value = static_cast<double>(before[i]);
+      result.values[results + i % bias.size()] += value;
+      result.magnitudes[results + i % bias.size()] += std::abs(value);
+    }
+    return;
+  }
   if (has_vector(epilogue)) {
     for (std::size_t i = 0; i < result.values.size(); ++i) {
       const double added = static_cast<double>(bias[i % bias.size()]);

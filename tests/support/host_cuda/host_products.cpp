@@ -131,13 +131,22 @@ class HostConv final : public ConvPlan {
       const double before = request_.accumulates ? static_cast<double>(to_float(out[i])) : 0;
       out[i] = from_float<T>(static_cast<float>(finish<T>(operands, i, before + sums[i])));
     }
+    if (!writes_vector(request_.epilogue)) return;
+    const auto channels = static_cast<std::size_t>(s.out);
+    std::vector<double> totals(channels);
+    for (std::size_t i = 0; i < elements_of_y(s); ++i) {
+      totals[i % channels] += static_cast<double>(to_float(y[i]));
+    }
+    for (std::size_t i = 0; i < channels; ++i) {
+      static_cast<T*>(operands.bias)[i] = from_float<T>(static_cast<float>(totals[i]));
+    }
   }
 
   template <typename T>
   double finish(const ConvOperands& operands, std::size_t i, double sum) const {
     const std::size_t channel = i % static_cast<std::size_t>(request_.shape.out);
     auto* before = static_cast<T*>(operands.before);
-    if (has_vector(request_.epilogue)) {
+    if (has_vector(request_.epilogue) && !writes_vector(request_.epilogue)) {
       sum += static_cast<double>(to_float(static_cast<const T*>(operands.bias)[channel]));
     }
     if (request_.epilogue == Epilogue::gelu_gradient) {
@@ -235,6 +244,7 @@ class HostProducts final : public Products {
   HostProducts(Runtime& runtime, bool epilogues, HostFault* fault)
       : runtime_(runtime), epilogues_(epilogues), fault_(fault) {}
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
+    if (request.epilogue != Epilogue::none && !epilogues_) refuse("this epilogue");
     if (fault_ && fault_->now("conv")) refuse("this convolution");
     return std::make_unique<HostConv>(request, runtime_, epilogues_);
   }

@@ -143,6 +143,11 @@ TEST_F(Blas, ComputesEpiloguesOfConvolutionsOfOnePixel) {
     wanted[i] *= (gelu(before[i] + 1e-2F) - gelu(before[i] - 1e-2F)) / 2e-2F;
   }
   expect_near(x, wanted);
+
+  run({shape, ConvPass::backward_weights, false, Epilogue::left_gradient}, operands);
+  wanted.assign(kOut, 0);
+  for (std::size_t i = 0; i < y.size(); ++i) wanted[i % kOut] += y[i];
+  expect_near(bias, wanted);
 }
 
 TEST_F(Blas, ComputesNoOtherConvolution) {

@@ -17,7 +17,7 @@ struct Layout {
 struct Operation {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;  // of a column's elements
+  float* bias = nullptr;  // of a column's elements; a gradient's, of a row's
   float* before_gelu = nullptr;
   std::int64_t leading = 0;  // of before_gelu
 };
@@ -226,6 +226,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       sum = *static_cast<const float*>(alpha) * sum +
             (before == 0 ? 0 : before * static_cast<const float*>(c)[place]);
       static_cast<float*>(out)[place] = finish(operation, row, column, sum);
+    }
+    if (operation.epilogue != CUBLASLT_EPILOGUE_BGRADB) continue;
+    operation.bias[column] = 0;
+    for (std::size_t k = 0; k < depth; ++k) {
+      operation.bias[column] += at(static_cast<const float*>(b), of_b, operation.b, k, column);
     }
   }
   return CUBLAS_STATUS_SUCCESS;

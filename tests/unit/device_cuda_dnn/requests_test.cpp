@@ -25,7 +25,8 @@ TEST(Requests, HaveDistinctNames) {
                                {shape, ConvPass::forward, false, Epilogue::bias},
                                {shape, ConvPass::forward, false, Epilogue::bias_add},
                                {shape, ConvPass::forward, false, Epilogue::bias_gelu},
-                               {shape, ConvPass::backward_data, false, Epilogue::gelu_gradient}};
+                               {shape, ConvPass::backward_data, false, Epilogue::gelu_gradient},
+                               {shape, ConvPass::backward_weights, false, Epilogue::left_gradient}};
   const auto with = [&](auto member, auto value) {
     ConvRequest request{shape, ConvPass::forward};
     request.shape.*member = value;

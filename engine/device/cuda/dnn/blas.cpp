@@ -34,6 +34,8 @@ cublasLtEpilogue_t choose_epilogue(const MatmulShape& product) {
       return CUBLASLT_EPILOGUE_RELU_BIAS;
     case Epilogue::bias_gradient:
       return CUBLASLT_EPILOGUE_BGRADA;  // its A is our b
+    case Epilogue::left_gradient:
+      return CUBLASLT_EPILOGUE_BGRADB;
     case Epilogue::bias_gelu:
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case Epilogue::gelu_gradient:
@@ -229,7 +231,8 @@ std::optional<MatmulShape> find_product(const ConvRequest& request) {
       return MatmulShape{pixels, shape.out,           shape.in,   false,
                          false,  request.accumulates, shape.math, request.epilogue};
     case ConvPass::backward_weights:
-      return MatmulShape{shape.out, pixels, shape.in, true, false, false, shape.math};
+      return MatmulShape{shape.out, pixels, shape.in,   true,
+                         false,     false,  shape.math, request.epilogue};
   }
   return std::nullopt;
 }

@@ -94,6 +94,7 @@ std::vector<TensorSize> list_sizes(const ConvRequest& request) {
                                                                             : std::vector{y, x, w};
   sizes.back().use = request.accumulates ? TensorSize::Use::added_to : TensorSize::Use::written;
   if (has_vector(request.epilogue)) sizes.push_back(tensor(shape.out));
+  if (writes_vector(request.epilogue)) sizes.back().use = TensorSize::Use::written;
   if (has_before(request.epilogue)) sizes.push_back(request.pass == ConvPass::forward ? y : x);
   if (request.epilogue == Epilogue::bias_gelu) sizes.back().use = TensorSize::Use::written;
   return sizes;
@@ -125,7 +126,7 @@ class LibraryProducts : public ChosenProducts {
   }
 
   std::unique_ptr<ConvPlan> conv(const ConvRequest& request) override {
-    check(request, false);
+    check(request, request.epilogue == Epilogue::left_gradient);
     const EngineRules rules{request.shape.math, options_.deterministic, options_.thorough};
     const std::string name = to_text(request);
     const Chosen& chosen = decide(
@@ -175,7 +176,7 @@ class LibraryProducts : public ChosenProducts {
 
   std::unique_ptr<MatmulPlan> matmul(const MatmulShape& shape) override {
     if (shape.m < 1 || shape.k < 1 || shape.n < 1 || stored_as(shape.math) != DType::f32 ||
-        has_before(shape.epilogue)) {
+        has_before(shape.epilogue) || shape.epilogue == Epilogue::left_gradient) {
       throw internal_error("not a product of fp32 matrices", to_text(shape));
     }
     if (!session_->runs()) {
@@ -191,7 +192,7 @@ class LibraryProducts : public ChosenProducts {
                                   matrix(shape.m, shape.n)};
     sizes.back().use = shape.accumulates ? Use::added_to : Use::written;
     if (shape.epilogue != Epilogue::none) sizes.push_back(matrix(1, shape.n));
-    if (shape.epilogue == Epilogue::bias_gradient) sizes.back().use = Use::written;
+    if (writes_vector(shape.epilogue)) sizes.back().use = Use::written;
     const Chosen& chosen = decide(
         to_text(shape), sizes, find_agreement(shape.math, static_cast<std::size_t>(shape.k)),
         [&] { return cublas_offer(blas_, shape, options_.workspace_limit); },
@@ -275,13 +276,16 @@ class LibraryProducts : public ChosenProducts {
         return request.pass == ConvPass::forward;
       case Epilogue::gelu_gradient:
         return request.pass == ConvPass::backward_data && !request.accumulates;
+      case Epilogue::left_gradient:
+        return request.pass == ConvPass::backward_weights;
       default:
         return false;
     }
   }
 
   Offered conv_offer(const ConvRequest& request, const EngineRules& rules) {
-    Offered found = cudnn_offer(session_, request, rules);
+    Offered found;
+    if (request.epilogue == Epilogue::none) found = cudnn_offer(session_, request, rules);
     const std::optional<MatmulShape> product = find_product(request);
     if (!product || !session_->runs()) return found;
     Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
@@ -415,6 +419,7 @@ constexpr EnumName<Epilogue> kEpilogueNames[] = {{Epilogue::none, ""},
                                                  {Epilogue::bias, " + bias"},
                                                  {Epilogue::bias_relu, " + bias + relu"},
                                                  {Epilogue::bias_gradient, " with bias gradient"},
+                                                 {Epilogue::left_gradient, " with bias gradient"},
                                                  {Epilogue::bias_add, " + bias + plane"},
                                                  {Epilogue::bias_gelu, " + bias + gelu"},
                                                  {Epilogue::gelu_gradient, " x gelu's slope"}};

@@ -8,6 +8,43 @@
 
 namespace paceline::cuda {
 
+// Of kernels in which a warp has a row, and a thread keeps vectors of it in registers.
+struct WarpRows {
+  static constexpr unsigned kLanes = 32;
+  static constexpr int kVectors = 3;  // of a thread
+  static constexpr int kMostChannels = kVectors * static_cast<int>(kLanes) * kVector;
+
+  // body(k, first channel, channels) for the thread's vectors.
+  template <typename Context, typename Body>
+  PACELINE_KERNEL static void over_mine(const Context& c, int channels, Body body) {
+    const int lane = static_cast<int>(c.thread() % kLanes);
+    PACELINE_UNROLL
+    for (int k = 0; k < kVectors; ++k) {
+      const int channel = (k * static_cast<int>(kLanes) + lane) * kVector;
+      const int left = channels - channel;
+      if (left > 0) body(k, channel, left < kVector ? left : kVector);
+    }
+  }
+  // `shared` has a float for each thread.
+  template <typename Context>
+  PACELINE_KERNEL static float total_of_row(Context& c, float mine, float* shared) {
+    const unsigned lane = c.thread() % kLanes;
+    shared[c.thread()] = mine;
+    for (unsigned half = kLanes / 2; half > 0; half /= 2) {
+      c.sync();
+      if (lane < half) shared[c.thread()] += shared[c.thread() + half];
+    }
+    c.sync();
+    const float total = shared[c.thread() - lane];
+    c.sync();
+    return total;
+  }
+  template <typename T>
+  PACELINE_KERNEL static Packed<T> fetch(const T* from, int channels, int count) {
+    return channels % kVector == 0 ? packed_at(from) : packed_some(from, count);
+  }
+};
+
 // One block a row. `sums`: mean and 1 / sqrt(variance + epsilon).
 template <typename T>
 struct LayerNorm {
@@ -47,6 +84,51 @@ struct LayerNorm {
     if (c.thread() != 0) return;
     sums[2 * c.block()] = mean;
     sums[2 * c.block() + 1] = scale;
+  }
+};
+
+// The same, reading x once, with a row for each warp of a block.
+template <typename T>
+struct LayerNormKept : WarpRows {
+  LayerNorm<T> norm;
+  std::size_t rows;
+
+  LayerNormKept(const LayerNorm<T>& same, std::size_t count) : norm(same), rows(count) {}
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    float* shared = c.template shared<float>();
+    const int channels = norm.channels;
+    const std::size_t row = c.block() * std::size_t{c.threads() / kLanes} + c.thread() / kLanes;
+    const bool there = row < rows;
+    const std::size_t first = row * channels;
+    Packed<T> mine[kVectors] = {};
+    float sum = 0, squares = 0, v[kVector], weight[kVector], offset[kVector];
+    over_mine(c, channels, [&](int k, int channel, int count) {
+      if (there) mine[k] = fetch(norm.x + first + channel, channels, count);
+      unpack(mine[k], v);
+      for (int i = 0; i < kVector; ++i) sum += v[i];
+    });
+    const float mean = total_of_row(c, sum, shared) / static_cast<float>(channels);
+    over_mine(c, channels, [&](int k, int, int count) {
+      unpack(mine[k], v);
+      for (int i = 0; i < kVector; ++i) {
+        if (i < count) squares += (v[i] - mean) * (v[i] - mean);
+      }
+    });
+    const float variance = total_of_row(c, squares, shared) / static_cast<float>(channels);
+    const float scale = 1 / sqrtf(variance + norm.epsilon);
+    if (!there) return;
+    over_mine(c, channels, [&](int k, int channel, int count) {
+      unpack(mine[k], v);
+      load_row(norm.gamma + channel, channels, count, weight);
+      load_row(norm.beta + channel, channels, count, offset);
+      for (int i = 0; i < kVector; ++i) v[i] = (v[i] - mean) * scale * weight[i] + offset[i];
+      store_row(v, channels, count, norm.y + first + channel);
+    });
+    if (c.thread() % kLanes != 0) return;
+    norm.sums[2 * row] = mean;
+    norm.sums[2 * row + 1] = scale;
   }
 };
 
@@ -139,9 +221,9 @@ struct LayerNormParameters {
 // adds up. `of_blocks` gets the sums of each block: of gamma, then of beta; BlockSums adds them.
 template <typename T>
 struct LayerNormOnePass {
-  static constexpr unsigned kLanes = 32, kRows = 8, kThreads = kRows * kLanes;
-  static constexpr int kVectors = 3;  // of a thread
-  static constexpr int kMostChannels = kVectors * static_cast<int>(kLanes) * kVector;
+  using Rows = WarpRows;
+  static constexpr unsigned kLanes = Rows::kLanes, kRows = 8, kThreads = kRows * kLanes;
+  static constexpr int kVectors = Rows::kVectors;
   const T *x, *dy;
   T* dx;
   const float *gamma, *sums;
@@ -155,7 +237,7 @@ struct LayerNormOnePass {
   template <typename Context>
   PACELINE_KERNEL void operator()(Context& c) const {
     float* shared = c.template shared<float>();
-    const unsigned lane = c.thread() % kLanes, in_block = c.thread() / kLanes;
+    const unsigned in_block = c.thread() / kLanes;
     float dgamma[kVectors][kVector] = {}, dbeta[kVectors][kVector] = {};
     for (std::size_t first = c.block() * std::size_t{kRows}; first < rows;
          first += c.blocks() * std::size_t{kRows}) {
@@ -163,13 +245,13 @@ struct LayerNormOnePass {
       const bool there = row < rows;
       const float mean = there ? sums[2 * row] : 0, scale = there ? sums[2 * row + 1] : 0;
       Packed<T> of_x[kVectors] = {}, of_dy[kVectors] = {};
-      over_mine(lane, [&](int k, int channel, int count) {
+      Rows::over_mine(c, channels, [&](int k, int channel, int count) {
         if (!there) return;
-        of_x[k] = fetch(x + row * channels + channel, count);
-        of_dy[k] = fetch(dy + row * channels + channel, count);
+        of_x[k] = Rows::fetch(x + row * channels + channel, channels, count);
+        of_dy[k] = Rows::fetch(dy + row * channels + channel, channels, count);
       });
       float sum = 0, projection = 0, normal[kVector], g[kVector], weight[kVector];
-      over_mine(lane, [&](int k, int channel, int count) {
+      Rows::over_mine(c, channels, [&](int k, int channel, int count) {
         unpack(of_x[k], normal);
         unpack(of_dy[k], g);
         load_row(gamma + channel, channels, count, weight);
@@ -181,9 +263,9 @@ struct LayerNormOnePass {
           projection += g[i] * weight[i] * normal[i];
         }
       });
-      sum = total_of_row(c, sum, shared) / static_cast<float>(channels);
-      projection = total_of_row(c, projection, shared) / static_cast<float>(channels);
-      over_mine(lane, [&](int k, int channel, int count) {
+      sum = Rows::total_of_row(c, sum, shared) / static_cast<float>(channels);
+      projection = Rows::total_of_row(c, projection, shared) / static_cast<float>(channels);
+      Rows::over_mine(c, channels, [&](int k, int channel, int count) {
         if (!there) return;
         T* to = dx + row * channels + channel;
         float before[kVector] = {};
@@ -206,32 +288,6 @@ struct LayerNormOnePass {
   }
 
  private:
-  PACELINE_KERNEL Packed<T> fetch(const T* from, int count) const {
-    return channels % kVector == 0 ? packed_at(from) : packed_some(from, count);
-  }
-  // body(k, first channel, channels) for the thread's vectors.
-  template <typename Body>
-  PACELINE_KERNEL void over_mine(unsigned lane, Body body) const {
-    PACELINE_UNROLL
-    for (int k = 0; k < kVectors; ++k) {
-      const int channel = (k * static_cast<int>(kLanes) + static_cast<int>(lane)) * kVector;
-      const int left = channels - channel;
-      if (left > 0) body(k, channel, left < kVector ? left : kVector);
-    }
-  }
-  template <typename Context>
-  PACELINE_KERNEL float total_of_row(Context& c, float mine, float* shared) const {
-    const unsigned lane = c.thread() % kLanes;
-    shared[c.thread()] = mine;
-    for (unsigned half = kLanes / 2; half > 0; half /= 2) {
-      c.sync();
-      if (lane < half) shared[c.thread()] += shared[c.thread() + half];
-    }
-    c.sync();
-    const float total = shared[c.thread() - lane];
-    c.sync();
-    return total;
-  }
   template <typename Context>
   PACELINE_KERNEL void write_sums(Context& c, int k, int which, const float (&mine)[kVector],
                                   float* shared) const {

@@ -359,4 +359,24 @@ struct AveragePoolBackward {
   }
 };
 
+// The same for channels in whole vectors: one thread a vector.
+template <typename T>
+struct AveragePoolByVector {
+  AveragePoolBackward<T> pool;
+
+  template <typename Context>
+  PACELINE_KERNEL void operator()(Context& c) const {
+    const std::size_t of_sample = static_cast<std::size_t>(pool.places) * pool.channels;
+    over_vectors(c, pool.samples * of_sample, [&](std::size_t first, int n) {
+      float value[kVector], before[kVector] = {};
+      load_at(pool.dy, first / of_sample * pool.channels + first % pool.channels, n, value);
+      if (pool.adds) load_at(pool.dx, first, n, before);
+      for (int i = 0; i < kVector; ++i) {
+        value[i] = before[i] + value[i] / static_cast<float>(pool.places);
+      }
+      store_at(value, pool.dx, first, n);
+    });
+  }
+};
+
 }  // namespace paceline::cuda

@@ -9,8 +9,9 @@ template <typename T>
 using ParameterGradients = ChannelSums<LayerNormParameters<T>>;
 
 void add_tokens(KernelTable& table) {
-  add_for_tokens<Embed, PositionGradient, TokenGradient, LayerNorm, LayerNormGradient,
-                 ParameterGradients, Gelu, BiasGelu, TokenLoss, TokenLossKept>(table);
+  add_for_tokens<Embed, PositionGradient, TokenGradient, LayerNorm, LayerNormKept,
+                 LayerNormGradient, ParameterGradients, Gelu, BiasGelu, TokenLoss, TokenLossKept>(
+      table);
   table.add<LayerNormOnePass<Bf16>, ChannelSums<BlockSums>, TokenOrder, TokenCounts, TokenPlaces,
             TokenSort, SoftmaxLoss, SoftmaxLossGradient>();
 }
