@@ -621,3 +621,67 @@ section_study() {
       "$( ((rehearse)) || calc "%.1f times the published 562 s" "562 / $fit")" passed
   done
 }
+
+# torchvision's decoder on the device, which on a card is nvJPEG: of the records of a TFDS folder.
+nvjpeg_program() {
+  cat << 'PYTHON'
+import glob, struct, sys, time, torch, torchvision
+folder, device, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+images = []
+for path in sorted(glob.glob(folder + "/*-train.tfrecord-*")):
+    data, at = open(path, "rb").read(), 0
+    while at < len(data):
+        record = data[at + 12:at + 12 + struct.unpack_from("<Q", data, at)[0]]
+        at += len(record) + 16
+        jpeg = record[record.index(b"\xff\xd8\xff"):record.rindex(b"\xff\xd9") + 2]
+        images.append(torch.frombuffer(bytearray(jpeg), dtype=torch.uint8))
+def decode(some):
+    torchvision.io.decode_jpeg(some, mode=torchvision.io.ImageReadMode.RGB, device=device)
+    if device == "cuda":
+        torch.cuda.synchronize()
+decode(images[:batch])
+start = time.perf_counter()
+for i in range(0, len(images), batch):
+    decode(images[i:i + batch])
+print('{"images_per_second": %.1f}' % (len(images) / (time.perf_counter() - start)))
+PYTHON
+}
+
+# ResNet-50 at 224 from JPEGs at the card's rate: what the CPUs decode, what a step waits for, and what the card's own decoder
+# would give.
+section_data() {
+  local images=16000 batch=400 precision=bf16 on=cuda threads folder=$work/photographs rate cache status
+  if ((rehearse)); then images=4 batch=2 precision=$plain on=cpu; fi
+  if [ "$device" = reference ]; then
+    row data "ResNet-50 from JPEGs" "" "" skipped "device reference is too slow for images of 224 x 224"
+    return
+  fi
+  threads=$(($(nproc) > 1 ? $(nproc) - 1 : 1))
+  limited 60 data-made "$paceline" data make cassava --images "$images" --test 2 --size-min 375 --size-max 600 --out "$folder" --quiet
+  status=$?
+  if ((status != 0)); then row data "synthetic JPEGs" "" "" "$(unless_done "$status")" "$(why data-made)"; return; fi
+  limited 60 data-decoded "$paceline" bench input --data "$folder" --size 224x224 --batch "$batch" --input-threads "$threads" \
+    --cache off --epochs 1 --json
+  status=$?
+  rate=$(sed -n '/"epochs"/,$s/.*"images_per_second": \([0-9.]*\).*/\1/p' "$records/logs/data-decoded.log" | head -n 1)
+  if [ -z "$rate" ]; then row data "decoding" "" "" "$(unless_done "$status")" "$(why data-decoded)"; return; fi
+  row data "$images JPEGs decoded by $threads threads" "$(calc "%.0f images/s" "$rate")" "" passed
+  for cache in off decoded; do
+    train "data-$cache" 90 resnet50-imagenet --input data --data "$folder" "${replicas[@]}" --weights none --evaluate none \
+      --precision "$precision" --batch-per-replica "$batch" --epochs 3 --cache "$cache"
+    status=$?
+    if ((status != 0)); then
+      row data "224/b$batch, cache $cache" "" "" "$(unless_done "$status")" "$(why "data-$cache")"
+      continue
+    fi
+    row data "224/b$batch from JPEGs, cache $cache" \
+      "$(calc "%.0f samples/s" "$(value samples_per_second "data-$cache")")" \
+      "$(calc "%.0f %% of a step waits for input" "100 * $(value input "data-$cache") / $(value step "data-$cache")")" passed
+  done
+  nvjpeg_program > "$work/nvjpeg.py"
+  limited 60 data-nvjpeg "$python" "$work/nvjpeg.py" "$folder" "$on" "$batch"
+  status=$?
+  rate=$(value images_per_second data-nvjpeg)
+  if [ -z "$rate" ]; then row data "nvJPEG by torchvision" "" "" skipped "$(why data-nvjpeg)"; return; fi
+  row data "nvJPEG by torchvision, without a resize" "$(calc "%.0f images/s" "$rate")" "" passed
+}

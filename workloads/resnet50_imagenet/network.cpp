@@ -4,15 +4,23 @@ namespace paceline {
 
 namespace {
 
+constexpr int kSide = 224, kClasses = 1000;
+
 Network network_in(const std::string& variant) {
-  return resnet50_without_top("resnet50-imagenet", {224, 224, 3}, 1000, variant).dense(1000);
+  return resnet50_without_top("resnet50-imagenet", {kSide, kSide, 3}, kClasses, variant)
+      .dense(kClasses);
+}
+
+DatasetPair load(const std::filesystem::path& folder, const InputOptions& options) {
+  return load_images(open_image_set(folder, options.reading), "train", "validation",
+                     {kSide, kSide, 3}, options);
 }
 
 }  // namespace
 
 Workload make_resnet50_imagenet() {
   return {.name = "resnet50-imagenet",
-          .summary = "synthetic 224x224 in 1000 classes, ResNet-50 v1.5, Dense 1000",
+          .summary = "224x224 in 1000 classes, synthetic unless asked, ResNet-50 v1.5, Dense 1000",
           .network = network_in("v1.5"),
           .defaults = {{"variant", "v1.5"},
                        {"weights", "none"},
@@ -24,11 +32,11 @@ Workload make_resnet50_imagenet() {
                        {"learning_rate", 0.0125},
                        {"learning_rate_rule", "linear"},
                        {"last_batch", "drop"}},
-          .data_set = "",
+          .data_set = "imagenet",
           .train_samples = 1281167,
           .test_samples = 50000,
-          .load = {},
-          .hash = {},
+          .load = load,
+          .hash = image_set_hash,
           .variant = network_in};
 }
 

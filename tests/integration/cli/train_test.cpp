@@ -140,10 +140,23 @@ TEST_F(CliTrain, NeedsAGpuForOne) {
                  {"device cuda needs a GPU"});
 }
 
+// Of 1000 classes five are there.
+TEST_F(CliTrain, ResNet50OfImageNetsShapeReadsPhotographsIfAsked) {
+  succeed("data make cassava --images 4 --test 2 --out leaves --quiet");
+  succeed(
+      "train resnet50-imagenet --input data --data leaves --batch-per-replica 2 --epochs 1 --gpus "
+      "1 "
+      "--backend self --evaluate epoch --quiet --record run.json");
+  const Json record = Json::parse(file_text(folder() / "run.json"));
+  EXPECT_EQ(record["throughput"]["samples"], 4);
+  EXPECT_EQ(record["provenance"]["data_set"], "imagenet");
+  EXPECT_EQ(record["input"]["decoded"], 4) << record["input"];
+}
+
 TEST_F(CliTrain, WorkloadsRefuseWhatTheyDoNotHave) {
   expect_refused(kRun + "--variant v1", 64, {"mnist-mlp has no variants"});
   expect_refused(kRun + "--bn-stats local", 64, {"mnist-mlp has no batch normalisation"});
-  expect_refused("train resnet50-imagenet --input data", 64, {"has no data set", "synthetic"});
+  expect_refused("train resnet50-imagenet --input data", 65, {"data set imagenet was not found"});
   expect_refused("train resnet50-cassava --variant v2", 64, {"variant", "v1.5"});
   expect_refused("train resnet50-cifar10 --bn-stats mean", 64, {"bn_stats", "averaged, local"});
   expect_refused("describe mnist-cnn --variant v1", 64, {"mnist-cnn has no variants"});

@@ -110,7 +110,7 @@ TEST(Resolve, TheBatchThatIsMissingFollows) {
 
 TEST(Resolve, TheWorkloadsDefaultsComeBeforeTheTables) {
   EXPECT_EQ(resolved({}, "resnet50-imagenet").text("input"), "synthetic");
-  refused({{"input", "data"}}, {"resnet50-imagenet has no data set"}, "resnet50-imagenet");
+  EXPECT_EQ(resolved({{"input", "data"}}, "resnet50-imagenet").text("input"), "data");
   EXPECT_FALSE(resolved({{"augment", "none"}}).find("augment"));
   EXPECT_EQ(resolved({{"augment", "crop2+hflip"}}).text("augment"), "hflip+crop2");
 }
