@@ -30,6 +30,7 @@
 #include "engine/launch/topology.h"
 #include "results/names.h"
 #include "results/store.h"
+#include "run/failure_line.h"
 #include "run/meter_record.h"
 #include "run/outcome_record.h"
 #include "run/resolve.h"
@@ -92,14 +93,7 @@ class PassedOutput {
     flush_output();
   }
 
-  std::string_view last_line() const {
-    constexpr std::size_t kMost = 300;
-    std::string_view text = trim(last_);
-    if (const auto line = text.find_last_of("\r\n"); line != std::string_view::npos) {
-      text.remove_prefix(line + 1);
-    }
-    return text.substr(0, kMost);
-  }
+  FailureLine failure_line() const { return find_failure_line(last_); }
 
  private:
   // Of a line, what no end followed yet.
@@ -413,7 +407,7 @@ class ProgramRun {
     };
     const bool some_cause = std::any_of(watch.ends.begin(), watch.ends.end(), is_cause);
     if ((end.exit_code == 0 && end.signal == 0) || (some_cause && !is_cause(end))) return;
-    const std::string_view said = output.last_line();
+    const auto [said, is_last] = output.failure_line();
     if (said.starts_with(kOwnName) && end.exit_code >= exit_code(ErrorKind::usage)) {
       throw Error(kind_of_exit_code(end.exit_code), std::string(said.substr(kOwnName.size())));
     }
@@ -421,8 +415,10 @@ class ProgramRun {
         watch.ends.size() > 1 ? fmt::format("rank {} of {}", i, make_name(part)) : make_name(part);
     const std::string how = end.signal != 0 ? "was killed by " + signal_name(end.signal)
                                             : fmt::format("ended with exit code {}", end.exit_code);
-    throw Error(ErrorKind::failed,
-                fmt::format("{} {}{}{}", who, how, said.empty() ? "" : "; its last line: ", said));
+    const char* const what = said.empty() ? ""
+                             : is_last    ? "; its last line: "
+                                          : "; its last error: ";
+    throw Error(ErrorKind::failed, fmt::format("{} {}{}{}", who, how, what, said));
   }
 
   void check_precision(const ProgramReport& report) const {

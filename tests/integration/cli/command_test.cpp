@@ -530,6 +530,8 @@ TEST_F(CliCommand, ReadsTensorBoardEventsAndRecords) {
 TEST_F(CliCommand, HowItEndsIsReported) {
   expect_failed(sweep(R"j(["sh", "-c", "echo no memory; exit 3"])j", kRate),
                 {"s ended with exit code 3; its last line: no memory (exit code 1)"});
+  expect_failed(sweep(R"j(["sh", "-c", "echo 'ValueError: no data'; echo =====; exit 1"])j", kRate),
+                {"s ended with exit code 1; its last error: ValueError: no data (exit code 1)"});
   expect_failed(sweep(R"j(["sh", "-c", "kill -SEGV $$"])j", kRate),
                 {"s was killed by SIGSEGV (exit code 1)"});
   expect_failed(sweep(R"j(["no-such-program"])j", kRate), {"no-such-program: cannot be started"});
