@@ -32,23 +32,24 @@ double log_squares(double squares) {
 
 }  // namespace
 
-double anytime_evidence(double t, std::size_t count) {
+double anytime_evidence(double t, std::size_t count, double degrees) {
   if (count < 2) return 1;
   const auto n = static_cast<double>(count);
-  const double gain = compute_gain(n), x = t * t / (n - 1);
+  const double v = degrees > 0 ? degrees : n - 1;
+  const double gain = compute_gain(n), x = t * t / v;
   const double ratio = std::isinf(x) ? std::log(gain) : std::log1p(x) - std::log1p(x / gain);
-  return std::exp(n / 2 * ratio - std::log(gain) / 2);
+  return std::exp((v + 1) / 2 * ratio - std::log(gain) / 2);
 }
 
-double anytime_quantile(std::size_t count, double confidence) {
+double anytime_quantile(std::size_t count, double confidence, double degrees) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (count < 2) return kInfinity;
   const auto n = static_cast<double>(count);
-  const double gain = compute_gain(n);
+  const double v = degrees > 0 ? degrees : n - 1, gain = compute_gain(n);
   // The square bracket of e at its limit.
-  const double bracket = std::exp((std::log(gain) / 2 - std::log(1 - confidence)) * 2 / n);
+  const double bracket = std::exp((std::log(gain) / 2 - std::log(1 - confidence)) * 2 / (v + 1));
   if (bracket >= gain) return kInfinity;
-  return std::sqrt((n - 1) * (bracket - 1) / (1 - bracket / gain));
+  return std::sqrt(v * (bracket - 1) / (1 - bracket / gain));
 }
 
 AnytimeRounds::AnytimeRounds(std::span<const double> differences)

@@ -67,8 +67,9 @@ double t_quantile(double degrees_of_freedom, double confidence) {
 std::optional<Interval> Difference::interval(double confidence) const {
   if (degrees_of_freedom <= 0) return std::nullopt;
   const double parts = static_cast<double>(sequences);
-  const double quantile = sequences == 0 ? t_quantile(degrees_of_freedom, confidence)
-                                         : anytime_quantile(count, 1 - (1 - confidence) / parts);
+  const double quantile =
+      sequences == 0 ? t_quantile(degrees_of_freedom, confidence)
+                     : anytime_quantile(count, 1 - (1 - confidence) / parts, degrees_of_one());
   if (std::isinf(quantile)) return std::nullopt;
   return Interval{mean - quantile * standard_error, mean + quantile * standard_error};
 }
@@ -79,7 +80,8 @@ double Difference::p_value() const {
   if (degrees_of_freedom <= 0 || std::abs(mean) < kRounding) return 1;
   if (sequences > 0) {
     const double t = mean / standard_error;  // infinite if all values are equal
-    return std::min(1.0, static_cast<double>(sequences) / anytime_evidence(t, count));
+    return std::min(1.0,
+                    static_cast<double>(sequences) / anytime_evidence(t, count, degrees_of_one()));
   }
   if (standard_error == 0) return 0;
   const boost::math::students_t_distribution<double> distribution(degrees_of_freedom);
@@ -132,6 +134,17 @@ Estimate mean_share(std::span<const double> shares, Stopping stopping) {
   estimate.interval =
       Interval{std::max(0.0, estimate.interval->low), std::min(1.0, estimate.interval->high)};
   return estimate;
+}
+
+Difference moderated(Difference difference, const VarianceOfOthers& others) {
+  const double own = difference.degrees_of_freedom, theirs = std::min(own, others.degrees);
+  if (own <= 0 || theirs <= 0) return difference;
+  const double all = own + theirs;
+  const double n = static_cast<double>(difference.count), error = difference.standard_error;
+  const double variance = (own * n * error * error + theirs * others.variance) / all;
+  difference.standard_error = std::sqrt(variance / n);
+  difference.degrees_of_freedom = all;
+  return difference;
 }
 
 Difference paired_difference(std::span<const double> differences, Stopping stopping) {

@@ -95,6 +95,10 @@ struct Difference {
   // Two-sided p-value of Student's t test for no difference, or of its anytime-valid counterpart. 1
   // if the error is unknown, or if there is no difference beyond rounding.
   double p_value() const;
+
+ private:
+  // Of one of two sequences they are not known: 0.
+  double degrees_of_one() const { return sequences == 1 ? degrees_of_freedom : 0; }
 };
 
 // Two-sided quantile of Student's t: 12.706 for 1 degree of freedom at 95 %. Degrees of freedom may
@@ -124,6 +128,15 @@ Estimate mean_share(std::span<const double> shares, Stopping stopping = Stopping
 // Mean of the differences of pairs. Must not be empty.
 Difference paired_difference(std::span<const double> differences,
                              Stopping stopping = Stopping::fixed);
+
+// What is known of the variance of such values by others, and by how many degrees of freedom.
+struct VarianceOfOthers {
+  double variance = 0, degrees = 0;
+};
+// With its variance drawn towards that of the others, as far as their degrees of freedom weigh, but
+// no more than its own: it may be noisier than these. Smyth, "Linear models and empirical Bayes
+// methods for assessing differential expression", Stat. Appl. Genet. Mol. Biol. 3, 2004.
+Difference moderated(Difference difference, const VarianceOfOthers& others);
 
 // Mean of `left` minus mean of `right`, with Welch's standard error and Welch-Satterthwaite degrees
 // of freedom. Neither may be empty.

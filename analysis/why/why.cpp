@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/document/columns.h"
+#include "analysis/why/round_noise.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
@@ -21,16 +22,12 @@ constexpr double kNamed = 3, kLarge = 10;
 // More rounds are not made only to tell apart which of two causes is larger.
 constexpr std::size_t kRoundsForOrder = 8;
 
-// For a sample, of all replicas together; without samples for a step.
-double cost(const MeasuredRun& run, bool by_samples) {
-  return by_samples ? run.ranks * run.seconds / run.samples : run.seconds / run.steps;
-}
-
 struct CauseRule {
   const char *key, *name, *how;
   std::vector<std::string> programs;  // beside the one as it is
-  // Of the cost of each of these.
-  std::function<double(const MeasuredRun* const* runs, const double* costs, double whole)> points;
+  // Of the cost of each of these. Empty: a cost was taken away, and what it made is gone.
+  std::function<double(const MeasuredRun* const* runs, const double* costs, double whole)> points =
+      {};
 };
 
 // Of ranks that do not wait, where none is late: the others, or rank 0, which one alone is.
@@ -40,16 +37,9 @@ double usual_share(const MeasuredRun& run) {
 
 const std::vector<CauseRule>& rules() {
   using Runs = const MeasuredRun* const*;
-  static const auto taken_away = [](Runs, const double* costs, double whole) {
-    return whole - costs[0];
-  };
   static const std::vector<CauseRule> all = {
-      {"data",
-       "waiting for data",
-       "recorded batches again, the loader idle",
-       {kNoWait},
-       taken_away},
-      {"sums", "sums of gradients", "no sums, learning rate 0", {kNoSums}, taken_away},
+      {"data", "waiting for data", "recorded batches again, the loader idle", {kNoWait}},
+      {"sums", "sums of gradients", "no sums, learning rate 0", {kNoSums}},
       {"late",
        "the latest rank",
        "ranks that do not wait, against the slowest of each step",
@@ -64,11 +54,7 @@ const std::vector<CauseRule>& rules() {
        [](Runs runs, const double* costs, double) {
          return costs[0] * usual_share(*runs[0]) - costs[1];
        }},
-      {"small_batch",
-       "the smaller batch of a replica",
-       "the batch of one alone",
-       {kKeptBatch},
-       taken_away},
+      {"small_batch", "the smaller batch of a replica", "the batch of one alone", {kKeptBatch}},
       {"batch_work",
        "computing in smaller batches",
        "one alone with that batch",
@@ -82,18 +68,13 @@ const std::vector<CauseRule>& rules() {
          const MeasuredRun& free = *runs[0];
          return costs[0] * (free.first_seconds - free.others_seconds) / free.seconds;
        }},
-      {"calls", "its own sums and barriers", "without them", {kNoOwn}, taken_away},
-      {"saves", "saving", "torch.save does nothing", {kNoSaves}, taken_away},
-      {"syncs",
-       "the host's waits for the GPU",
-       "values read before, no waits",
-       {kNoSyncs},
-       taken_away},
+      {"calls", "its own sums and barriers", "without them", {kNoOwn}},
+      {"saves", "saving", "torch.save does nothing", {kNoSaves}},
+      {"syncs", "the host's waits for the GPU", "values read before, no waits", {kNoSyncs}},
       {"threads",
        "threads and their CPUs",
        "each rank bound to its CPUs, a thread on each",
-       {kThreads},
-       taken_away},
+       {kThreads}},
   };
   return all;
 }
@@ -108,29 +89,36 @@ std::map<std::size_t, double> points_of_rounds(const CauseRule& rule,
     const auto whole = round.find(kAsItIs);
     std::vector<const MeasuredRun*> runs;
     std::vector<double> costs;
-    for (std::string program : rule.programs) {
-      // With the batch that a replica has among the others.
-      if (program == kAlone && std::string(rule.key) == "shared_node" &&
-          round.contains(kAloneBatch)) {
-        program = kAloneBatch;
-      }
+    for (const std::string& program : rule.programs) {
       if (const auto run = round.find(program); run != round.end()) {
         runs.push_back(&run->second);
-        costs.push_back(cost(run->second, by_samples));
+        costs.push_back(run->second.cost(by_samples));
       }
     }
     if (whole == round.end() || runs.size() < rule.programs.size()) continue;
-    const double of = cost(whole->second, by_samples);
-    points[i] = 100 * rule.points(runs.data(), costs.data(), of) / of;
+    const double of = whole->second.cost(by_samples);
+    const double gone =
+        rule.points ? rule.points(runs.data(), costs.data(), of) : of - costs.front();
+    points[i] = 100 * gone / of;
   }
   return points;
 }
 
-Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points, double confidence) {
+Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points,
+                 const RoundNoise& noise, double confidence) {
   Cause cause{rule.key, rule.name, rule.how, std::move(points)};
-  std::vector<double> values;
-  for (const auto& [round, value] : cause.points) values.push_back(value);
-  const Difference mean = paired_difference(values, Stopping::by_results);
+  const auto values = mapped(cause.points, [](const auto& point) { return point.second; });
+  Difference mean = paired_difference(values, Stopping::by_results);
+  // Of what one run says, others say nothing.
+  if (!rule.points || rule.programs.size() > 1) {
+    VarianceOfOthers others = noise.of_others(rule.programs);
+    // Of 100 (1 - b) or 100 (a - b), with shares a and b of the cost of the program as it is, which
+    // varies in both. The others' variance is that of two costs.
+    const double a = rule.points ? noise.share(rule.programs.front()) : 0,
+                 b = noise.share(rule.programs.back());
+    others.variance *= 1e4 * (a * a + b * b + (a - b) * (a - b)) / 2;
+    mean = moderated(mean, others);
+  }
   cause.value = mean.mean;
   if (cause.points.size() >= kFewestSequentialRuns) cause.interval = mean.interval(confidence);
   if (cause.interval && cause.interval->low > kNamed) cause.state = CauseState::found;
@@ -312,7 +300,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
 
 WhyVerdict judge_why(const WhyEvidence& evidence) {
   WhyVerdict verdict;
-  std::vector<double> logs;
+  std::size_t rounds_alone = 0;
   for (const WhyRound& round : evidence.rounds) {
     for (const auto& [name, run] : round) verdict.by_samples &= run.samples > 0;
   }
@@ -329,13 +317,13 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     }
     if (alone == round.end()) continue;
     if (verdict.by_samples) verdict.batch_alone = alone->second.batch_per_replica();
-    logs.push_back(std::log(cost(alone->second, verdict.by_samples) /
-                            cost(whole->second, verdict.by_samples)));
+    ++rounds_alone;
   }
   if (verdict.late_rank && *verdict.late_rank < 0) verdict.late_rank.reset();
-  if (!logs.empty()) {
-    verdict.efficiency = as_factor(paired_difference(logs, Stopping::by_results));
-    if (logs.size() < kFewestSequentialRuns) verdict.efficiency->interval.reset();
+  const RoundNoise noise(evidence.rounds, verdict.by_samples);
+  if (rounds_alone > 0) {
+    verdict.efficiency = as_factor(noise.ratio(kAlone));
+    if (rounds_alone < kFewestSequentialRuns) verdict.efficiency->interval.reset();
     // Costs of a step are of all replicas' steps, which do the work of as many of one.
     verdict.speed_up = verdict.efficiency;
     const double replicas = verdict.replicas;
@@ -345,32 +333,33 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
       interval->high *= replicas;
     }
   }
-  std::vector<std::pair<const CauseRule*, std::map<std::size_t, double>>> measured;
-  const bool saves_something = std::ranges::any_of(
-      evidence.rounds, [](const WhyRound& round) { return round.contains(kNoSaves); });
-  for (const CauseRule& rule : rules()) {
+  std::vector<std::pair<CauseRule, std::map<std::size_t, double>>> measured;
+  const auto has_runs = [&](const char* program) {
+    return std::ranges::any_of(evidence.rounds,
+                               [&](const WhyRound& round) { return round.contains(program); });
+  };
+  for (CauseRule rule : rules()) {
     // Where rank 0 alone saves, that is what it does.
-    if (std::string(rule.key) == "rank_0" && saves_something) continue;
+    if (std::string(rule.key) == "rank_0" && has_runs(kNoSaves)) continue;
+    // With the batch that a replica has among the others.
+    if (std::string(rule.key) == "shared_node" && has_runs(kAloneBatch)) {
+      rule.programs.back() = kAloneBatch;
+    }
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
-    if (!points.empty()) measured.emplace_back(&rule, std::move(points));
+    if (!points.empty()) measured.emplace_back(std::move(rule), std::move(points));
   }
   const double confidence =
       1 - (1 - kConfidence) / static_cast<double>(std::max<std::size_t>(measured.size(), 1));
   for (auto& [rule, points] : measured) {
-    verdict.causes.push_back(make_cause(*rule, std::move(points), confidence));
+    verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   find_first(verdict, confidence);
   for (const auto& [program, text] : evidence.tried) {
-    const CauseRule rule{program.c_str(),
-                         text.c_str(),
-                         "the same program with it",
-                         {program},
-                         [](const MeasuredRun* const*, const double* costs, double whole) {
-                           return whole - costs[0];
-                         }};
+    const CauseRule rule{program.c_str(), text.c_str(), "the same program with it", {program}};
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
-    if (!points.empty()) verdict.tries.push_back(make_cause(rule, std::move(points), kConfidence));
+    if (points.empty()) continue;
+    verdict.tries.push_back(make_cause(rule, std::move(points), noise, kConfidence));
   }
   const bool is_ordered =
       (verdict.rivals.empty() && !verdict.may_change) || verdict.rounds >= kRoundsForOrder;

@@ -42,6 +42,10 @@ struct MeasuredRun {
   std::string why_no_sums;  // empty: sums can be taken away
 
   double batch_per_replica() const { return samples / (steps * ranks); }
+  // In seconds: for a sample, of all replicas together; without samples for a step.
+  double cost(bool by_samples) const {
+    return by_samples ? ranks * seconds / samples : seconds / steps;
+  }
 };
 // Throws input if the file is not what the hook writes.
 MeasuredRun read_measured_run(const std::filesystem::path& file);

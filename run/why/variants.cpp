@@ -19,6 +19,7 @@ namespace {
 constexpr double kSeen = 0.01;
 constexpr double kDefaultBucketMb = 25;  // PyTorch's
 constexpr double kFewestKeptSteps = 10;  // with larger batches
+constexpr int kFewestWarmSteps = 5;
 
 }  // namespace
 
@@ -98,6 +99,25 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
             fmt::format("buckets of {:g} MiB instead of {:g}", kDefaultBucketMb, seen.bucket_mb));
   }
   return all;
+}
+
+void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const MeasuredRun& seen) {
+  const bool are_needed = std::ranges::any_of(variants, [](const Variant& each) {
+    return each.name == kNoWait || each.name == kDropped || each.name == kNoSyncs;
+  });
+  const auto of_a_second = static_cast<int>(std::ceil(seen.steps / seen.seconds));
+  const int warm = std::clamp(of_a_second, kFewestWarmSteps, kWarmSteps);
+  if (are_needed || warm == kWarmSteps) return;
+  const auto shorten = [&](Json& each) {
+    if (each.contains("steps")) each["steps"] = each.at("steps").get<int>() - kWarmSteps + warm;
+  };
+  settings["warm"] = warm;
+  shorten(settings);
+  for (Variant& each : variants) {
+    Json changes = parse_json(each.changes);
+    shorten(changes);
+    each.changes = json_text(changes);
+  }
 }
 
 std::string describe_profile(const KinetoRun& trace) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/why/why.h"
+#include "engine/core/json.h"
 #include "results/import/kineto.h"
 
 namespace paceline {
@@ -30,6 +31,11 @@ struct Variant {
 std::vector<Variant> choose_variants(const MeasuredRun& seen,
                                      const std::optional<MeasuredRun>& alone, int cpus,
                                      std::vector<std::string>& notes);
+
+// Batches and the values that the host reads are recorded in the steps before the measured ones.
+// Where no program needs them, a second of steps will do: in the hook's settings and in those of
+// variants.
+void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const MeasuredRun& seen);
 
 // "In 5 profiled steps rank 1, the slowest, took 12 ms for one: 61 % computing, ..."
 std::string describe_profile(const KinetoRun& trace);

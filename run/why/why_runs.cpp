@@ -34,12 +34,12 @@ namespace {
 
 // Steps: before the measured ones, so that batches are recorded by then; fewest and most measured.
 constexpr int kFewestSteps = 20, kMostSteps = 400;
-constexpr double kMeasuredSeconds = 5;
+constexpr double kMeasuredSeconds = 3;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
-constexpr std::size_t kShownLog = 2000;  // bytes of a first run that failed
+constexpr std::size_t kShownLog = 4000;  // bytes of a first run that failed
 
 class WhyStudy {
  public:
@@ -242,8 +242,9 @@ class WhyStudy {
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
     for (const fs::directory_entry& log : fs::directory_iterator(plan.study / "logs")) {
-      const std::string text = read_text(log.path());
-      print_note("{}\n", text.substr(text.size() - std::min(text.size(), kShownLog)));
+      std::string text = read_text(log.path());
+      if (text.size() > kShownLog) text.erase(0, text.find('\n', text.size() - kShownLog) + 1);
+      print_note("{}\n", text);
     }
     return std::nullopt;
   }
@@ -316,7 +317,7 @@ class WhyStudy {
   }
 
   void compare() {
-    const std::vector<Variant> variants = choose_variants(
+    std::vector<Variant> variants = choose_variants(
         seen_, seen_alone_, static_cast<int>(launch_.cpus.size()), outcome_.evidence.notes);
     const auto source = [](const char* path) {
       return Json{{"json", path}, {"file", "{out}/run.json"}};
@@ -328,6 +329,9 @@ class WhyStudy {
     } else {
       results["steps_per_second"] = source("$.steps_per_second");
     }
+    shorten_warm_up(variants, hook_settings_, seen_);
+    launch_.settings = json_text(hook_settings_);
+    save_launch(launch_file(), launch_);
     for (const Variant& each : variants) {  // a setting that shows a cause is one to try
       if (!each.is_try() && !each.text.empty()) outcome_.evidence.tried[each.name] = each.text;
     }
@@ -391,6 +395,7 @@ class WhyStudy {
     evidence.rounds.clear();
     std::map<std::string, std::string> reasons;
     std::size_t busy = 0;
+    std::set<std::size_t> busy_rounds;
     for (const Record& record : records.records) {
       const auto repeat = static_cast<std::size_t>(record->repeat);
       if (evidence.rounds.size() < repeat) evidence.rounds.resize(repeat);
@@ -401,7 +406,6 @@ class WhyStudy {
           reasons[variants[i].name] = record->reason;
           continue;
         }
-        busy += make_run(record).is_busy() ? 1 : 0;
         const MeasuredRun run =
             read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
         if (run.changes_batches && variants[i].name == kNoWait) {
@@ -409,6 +413,9 @@ class WhyStudy {
           continue;
         }
         evidence.rounds[repeat - 1][variants[i].name] = run;
+        if (!make_run(record).is_busy()) continue;
+        ++busy;
+        busy_rounds.insert(repeat - 1);
       }
     }
     for (const auto& [name, reason] : reasons) {
@@ -418,12 +425,21 @@ class WhyStudy {
       if (works || !given_up_.insert(name).second) continue;
       note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
     }
-    if (busy > 0) {
-      std::erase_if(evidence.warnings,
-                    [](const std::string& text) { return text.find(kBusy) != text.npos; });
-      evidence.warnings.push_back(fmt::format("{} in {} of {} runs, which widens intervals", kBusy,
-                                              busy, records.records.size()));
+    std::erase_if(evidence.warnings,
+                  [](const std::string& text) { return text.find(kBusy) != text.npos; });
+    if (busy == 0) return;
+    // Whole rounds, so that what is compared stays paired.
+    const auto calm = std::ranges::count_if(evidence.rounds, [&](const WhyRound& round) {
+      const auto at = static_cast<std::size_t>(&round - evidence.rounds.data());
+      return round.size() >= evidence.rounds.front().size() && !busy_rounds.contains(at);
+    });
+    const bool suffice = calm >= static_cast<std::ptrdiff_t>(kFewestSequentialRuns);
+    for (const std::size_t round : busy_rounds) {
+      if (suffice) evidence.rounds[round].clear();
     }
+    evidence.warnings.push_back(
+        fmt::format("{} in {} of {} runs, {}", kBusy, busy, records.records.size(),
+                    suffice ? "whose rounds are left aside" : "which widens intervals"));
   }
 
   // What was never tried or cannot be made is no run that is missing.

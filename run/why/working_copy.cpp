@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/core/child.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -49,6 +50,16 @@ class Copying {
     return bytes;
   }
 
+  // All but `part`, which the copy has. Some folders above may be closed to this user.
+  void link_entries(const fs::path& from, const fs::path& to, const fs::path& part) const {
+    std::error_code closed;
+    for (fs::directory_iterator entry(from, closed), end; entry != end; entry.increment(closed)) {
+      const fs::path name = entry->path().filename();
+      if (name == part || copy_.left_out.contains(entry->path())) continue;
+      fs::create_symlink(entry->path(), to / name);
+    }
+  }
+
   void copy_folder(const fs::path& from, const fs::path& to) const {
     fs::create_directory(to, from);
     for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
@@ -79,7 +90,7 @@ class Copying {
     const fs::path led_to = (link.parent_path() / text).lexically_normal();
     const fs::path inside = led_to.lexically_relative(copy_.from);
     if (inside.empty() || *inside.begin() == "..") return led_to;
-    return text.is_absolute() ? copy_.to / inside : text;
+    return text.is_absolute() ? copy_.to() / inside : text;
   }
 
   const WorkingCopy& copy_;
@@ -156,7 +167,7 @@ WhyLaunch read_launch(const fs::path& file) {
     return all;
   };
   WhyLaunch launch;
-  launch.copy = {json.at("from").get<std::string>(), json.at("to").get<std::string>(),
+  launch.copy = {json.at("from").get<std::string>(), json.at("root").get<std::string>(),
                  paths("linked"), paths("left_out")};
   launch.hook = json.at("hook").get<std::string>();
   launch.scratch = json.at("scratch").get<std::string>();
@@ -191,8 +202,17 @@ void WorkingCopy::check_size() const {
 }
 
 void WorkingCopy::make() const {
-  fs::remove_all(to);
-  Copying(*this).copy_folder(from, to);
+  const Copying copying(*this);
+  fs::remove_all(root);
+  fs::create_directory(root);
+  fs::path above = "/", to = root;
+  for (const fs::path& part : from.relative_path()) {
+    copying.link_entries(above, to, part);
+    above /= part;
+    to /= part;
+    fs::create_directory(to);
+  }
+  copying.copy_folder(from, to);
 }
 
 void save_launch(const fs::path& file, const WhyLaunch& launch) {
@@ -202,7 +222,7 @@ void save_launch(const fs::path& file, const WhyLaunch& launch) {
     return all;
   };
   const Json json = {
-      {"from", launch.copy.from.string()},   {"to", launch.copy.to.string()},
+      {"from", launch.copy.from.string()},   {"root", launch.copy.root.string()},
       {"linked", texts(launch.copy.linked)}, {"left_out", texts(launch.copy.left_out)},
       {"hook", launch.hook.string()},        {"scratch", launch.scratch.string()},
       {"writes_ok", launch.writes_ok},       {"cpus", launch.cpus},
@@ -243,16 +263,12 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   set_variable(kHookVariable, json_text(settings));
   switch_trackers_off(launch.scratch);
   unsetenv(kLaunchVariable);
-  if (chdir(launch.copy.to.c_str()) != 0) {
+  if (chdir(launch.copy.to().c_str()) != 0) {
     throw input_error(fmt::format("the copy cannot be entered: {}", std::strerror(errno)),
-                      launch.copy.to.string(), "make room in TMPDIR");
+                      launch.copy.to().string(), "make room in TMPDIR");
   }
-  set_variable("PWD", launch.copy.to.string());
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  execvp(arguments.front(), arguments.data());
+  set_variable("PWD", launch.copy.to().string());
+  execvp(command.front().c_str(), as_arguments(command).data());
   throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
                     command.front(), "check the command");
 }

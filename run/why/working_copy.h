@@ -14,14 +14,17 @@ inline constexpr char kLaunchVariable[] = "PACELINE_WHY_LAUNCH";
 inline constexpr char kHookVariable[] = "PACELINE_WHY";
 
 struct WorkingCopy {
-  std::filesystem::path from, to;            // the user's folder, and its copy
+  std::filesystem::path from;                // the user's folder
+  std::filesystem::path root;                // of the copy's paths
   std::set<std::filesystem::path> linked;    // not copied, but linked: absolute
   std::set<std::filesystem::path> left_out;  // neither: absolute
 
   // Throws input if more than kMostCopied bytes would be copied, naming the largest entry.
   void check_size() const;
-  // Replaces an older copy. Links that lead out of the folder lead to the same place. Python's
-  // virtual environments are linked, as `linked` is.
+  std::filesystem::path to() const { return root / from.relative_path(); }
+  // Replaces an older copy. Links that lead out of the folder lead to the same place, and so do
+  // paths like ../data: what lies in a folder above is linked. Python's virtual environments are
+  // linked, as `linked` is.
   void make() const;
 };
 inline constexpr double kMostCopied = 4e9;

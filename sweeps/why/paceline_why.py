@@ -226,7 +226,8 @@ class Hook:
 
     def forward(self, module, arguments, named):
         start = now()
-        if module.training and self.torch.is_grad_enabled():
+        # Lightning leaves the outer module as it was in a validation.
+        if (module.training or module.module.training) and self.torch.is_grad_enabled():
             self.forwards += 1
             found = tensors(list(arguments) + list(named.values()), self.torch, [])
             if found and found[0].dim() > 0:

@@ -11,9 +11,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# Audit events that change files, and which of their arguments are paths.
+# Audit events that change files, and which of their arguments are paths; some change what a link leads to.
 CHANGES = {"os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir": (0,), "os.truncate": (0,),
            "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.utime": (0,)}
+FOLLOWING = ("os.truncate", "os.chmod", "os.utime")
 
 
 def install_guard(settings):
@@ -22,11 +23,12 @@ def install_guard(settings):
     refused = os.path.join(settings["out"], "refused.%d" % os.getpid())
     busy = []
 
-    def check(path):
+    def check(path, follows=True):
         if busy or not isinstance(path, (str, bytes, os.PathLike)):
             return
-        place = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(os.fsdecode(path)))),
-                             os.path.basename(os.fsdecode(path)))
+        place = os.path.abspath(os.fsdecode(path))
+        place = os.path.realpath(place) if follows else \
+            os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
         if any(place == each or place.startswith(each.rstrip("/") + "/") for each in allowed):
             return
         busy.append(True)
@@ -43,7 +45,7 @@ def install_guard(settings):
                 check(arguments[0])
         elif event in CHANGES:
             for index in CHANGES[event]:
-                check(arguments[index])
+                check(arguments[index], event in FOLLOWING)
 
     sys.addaudithook(audit)
     return check

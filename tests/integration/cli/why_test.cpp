@@ -48,6 +48,25 @@ TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {
   EXPECT_EQ(file_text(folder() / "notes.txt"), "mine\nwritten\nwritten\n");
 }
 
+// A program that starts in a folder of its project, reads above that and writes there, too; not
+// what is there.
+TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {
+  fs::create_directories(folder() / "runs" / "first");
+  const auto before = files();
+  const std::string reads =
+      "test $(cat ../../notes.txt) = mine && echo x > ../made.txt && test -s ../made.txt";
+  const Ran ran = shell("cd runs/first; PYTHONPATH=" + kPrograms.string() +
+                        " paceline why -- python3 ../../launch.py ../../train.py --steps 20 "
+                        "--shell '" +
+                        reads + " || kill $PPID'");
+  expect_parts(ran.err, {"the program ended after 20 steps"});
+  const Ran writes = shell("cd runs/first; PYTHONPATH=" + kPrograms.string() +
+                           " paceline why -- python3 ../../launch.py ../../train.py --steps 20 "
+                           "--write ../../notes.txt");
+  expect_parts(writes.err, {"writes outside of its folder", (folder() / "notes.txt").string()});
+  EXPECT_EQ(files(), before);
+}
+
 TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
   expect_no_measure("--irregular", 65, {"no constant ratio"});
   expect_no_measure("--no-step --steps 60", 65, {"the hook saw no step"});

@@ -49,6 +49,7 @@ if __name__ == "__main__":
         model.backward = torch.exchange
     else:
         model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket)
+        model.training = not options.closure  # Lightning's validation leaves it so
     if options.own_hook:
         model.register_comm_hook(None, lambda state, bucket: torch.exchange())
     optimizer = torch.optim.Optimizer(0.1)

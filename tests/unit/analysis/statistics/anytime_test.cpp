@@ -51,6 +51,17 @@ TEST(Anytime, IntervalsOfDifferencesFollow) {
   EXPECT_NEAR(paired_difference(values, Stopping::by_results).interval(1 - any.p_value())->low, 0,
               1e-9);
   EXPECT_FALSE(paired_difference({values.data(), 2}, Stopping::by_results).interval());
+  // By others, of half the variance, it is known better: 4 and 3 degrees of freedom.
+  const double variance = 5 * fixed.standard_error * fixed.standard_error;
+  const Difference drawn = moderated(any, {variance / 2, 3});
+  EXPECT_NEAR(drawn.standard_error, std::sqrt((4 * variance + 1.5 * variance) / 7 / 5), 1e-12);
+  EXPECT_EQ(drawn.degrees_of_freedom, 7);
+  EXPECT_NEAR(drawn.interval()->high,
+              any.mean + anytime_quantile(5, 0.95, 7) * drawn.standard_error, 1e-12);
+  EXPECT_LT(anytime_quantile(5, 0.95, 7), 0.85 * anytime_quantile(5, 0.95));
+  EXPECT_NEAR(anytime_evidence(anytime_quantile(5, 0.95, 7), 5, 7), 20, 1e-9);
+  EXPECT_EQ(moderated(any, {variance, 100}).degrees_of_freedom, 8) << "no more than its own";
+  EXPECT_EQ(moderated(any, {}).standard_error, any.standard_error);
   // Of two means, each has half of the error rate and errors add up.
   const std::vector<double> others = {0.0, 0.01, -0.01, 0.02};
   const Difference two = independent_difference(values, others, Stopping::by_results);

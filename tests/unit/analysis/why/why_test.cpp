@@ -18,7 +18,8 @@ namespace {
 // Seconds of a step, and what goes where a cost is taken away.
 struct MadeProgram {
   double work = 0.6, wait = 0, sums = 0.02, late = 0, shared = 0.02, saves = 0;
-  double noise = 0.005;  // of each run
+  double noise = 0.005;            // of each run
+  double noise_without_saves = 1;  // times that
   double batch = 32, batch_alone = 32, alone_batch_work = 0.6;
   int seed = 1;
 };
@@ -30,7 +31,8 @@ WhyEvidence make_evidence(const MadeProgram& of, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     WhyRound round;
     const auto add = [&](const char* name, int ranks, double seconds, double others, double batch) {
-      const double factor = std::exp(noise(random));
+      const bool saves_nothing = std::string(name) == kNoSaves;
+      const double factor = std::exp(noise(random) * (saves_nothing ? of.noise_without_saves : 1));
       MeasuredRun run;
       run.ranks = ranks;
       run.steps = 100;
@@ -161,6 +163,45 @@ TEST(WhyVerdict, RarelyNamesWhatIsNotThereHoweverOftenItLooks) {
   EXPECT_LE(wrong, 10);
 }
 
+// However often one looks, in 95 of 100 studies all intervals hold the truth, also if one program
+// is noisier or calmer than the others that say how noisy it may be. Without these, four rounds of
+// this noise give an interval of 36 points.
+TEST(WhyVerdict, IntervalsHoldTheTruthAlthoughProgramsAreNotEquallyNoisy) {
+  for (const double times : {0.25, 1.0, 3.0, 10.0}) {
+    int missed = 0;
+    double width = 0;
+    constexpr int kStudies = 200;
+    for (int seed = 1; seed <= kStudies; ++seed) {
+      const MadeProgram program{.wait = 0.1,
+                                .sums = 0.2,
+                                .shared = 0.3,
+                                .saves = 0.1,
+                                .noise = 0.02,
+                                .noise_without_saves = times,
+                                .seed = seed};
+      const WhyEvidence all = make_evidence(program, 9);
+      bool is_missed = false;
+      for (std::size_t rounds = 4; rounds <= 9; ++rounds) {
+        WhyEvidence seen = all;
+        seen.rounds.resize(rounds);
+        const WhyVerdict verdict = judge_why(seen);
+        for (const auto& [key, seconds] :
+             {std::pair{"data", 0.1}, {"sums", 0.2}, {"saves", 0.1}, {"shared_node", 0.3}}) {
+          const Interval interval = cause_at(verdict, key).interval.value();
+          const double truth = 100 * seconds / 1.3;
+          is_missed |= truth < interval.low || truth > interval.high;
+        }
+        if (rounds > 4) continue;
+        const Interval data = *cause_at(verdict, "data").interval;
+        width += (data.high - data.low) / kStudies;
+      }
+      missed += is_missed;
+    }
+    EXPECT_LE(missed, kStudies / 20) << times;
+    EXPECT_LT(width, 20) << times;
+  }
+}
+
 TEST(WhyVerdict, SaysWhatItCannotTell) {
   const WhyVerdict few = judge_why(make_evidence({.wait = 0.4}, 3));
   EXPECT_FALSE(few.first);
@@ -214,8 +255,8 @@ TEST(WhyVerdict, WhatWasTriedIsOnTheScreenWithItsGain) {
   }
   // With its output dropped the loader shows how much of the gain is the wait; 0 cannot show that.
   for (const auto& [factor, said] :
-       {std::pair{0.8, "the gain is 20 [20, 20] points: that is the wait"},
-        {1.0, "With batches at hand the gain is 0 [0, 0] points: small"}}) {
+       {std::pair{0.8, "the gain is 20 [19, 21] points: that is the wait"},
+        {1.0, "With batches at hand the gain is 0 [-1, 1] points: small"}}) {
     evidence.tried = {{kDropped, "batches at hand"}};
     for (WhyRound& round : evidence.rounds) {
       round[kDropped] = round.at(kAsItIs);

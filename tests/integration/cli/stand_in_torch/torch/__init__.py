@@ -105,6 +105,7 @@ class DistributedDataParallel:
     def __init__(self, work, bucket_cap_mb=25, broadcast_buffers=True):
         self.work, self.bucket_bytes_cap = work, bucket_cap_mb * 2**20
         self.training, self.hooks, self.comm_hook = True, [], None
+        self.module = types.SimpleNamespace(training=True)
 
     def modules(self):
         return [self]
