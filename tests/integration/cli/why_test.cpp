@@ -54,7 +54,7 @@ TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {
   fs::create_directories(folder() / "runs" / "first");
   const auto before = files();
   const std::string reads =
-      "test $(cat ../../notes.txt) = mine && echo x > ../made.txt && test -s ../made.txt";
+      "test $(cat ../../notes.txt) = mine && echo x > ../made.$RANK && test -s ../made.$RANK";
   const Ran ran = shell("cd runs/first; PYTHONPATH=" + kPrograms.string() +
                         " paceline why -- python3 ../../launch.py ../../train.py --steps 20 "
                         "--shell '" +
