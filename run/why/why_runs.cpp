@@ -395,7 +395,6 @@ class WhyStudy {
     evidence.rounds.clear();
     std::map<std::string, std::string> reasons;
     std::size_t busy = 0;
-    std::set<std::size_t> busy_rounds;
     for (const Record& record : records.records) {
       const auto repeat = static_cast<std::size_t>(record->repeat);
       if (evidence.rounds.size() < repeat) evidence.rounds.resize(repeat);
@@ -413,9 +412,7 @@ class WhyStudy {
           continue;
         }
         evidence.rounds[repeat - 1][variants[i].name] = run;
-        if (!make_run(record).is_busy()) continue;
-        ++busy;
-        busy_rounds.insert(repeat - 1);
+        busy += make_run(record).is_busy() ? 1 : 0;
       }
     }
     for (const auto& [name, reason] : reasons) {
@@ -428,18 +425,8 @@ class WhyStudy {
     std::erase_if(evidence.warnings,
                   [](const std::string& text) { return text.find(kBusy) != text.npos; });
     if (busy == 0) return;
-    // Whole rounds, so that what is compared stays paired.
-    const auto calm = std::ranges::count_if(evidence.rounds, [&](const WhyRound& round) {
-      const auto at = static_cast<std::size_t>(&round - evidence.rounds.data());
-      return round.size() >= evidence.rounds.front().size() && !busy_rounds.contains(at);
-    });
-    const bool suffice = calm >= static_cast<std::ptrdiff_t>(kFewestSequentialRuns);
-    for (const std::size_t round : busy_rounds) {
-      if (suffice) evidence.rounds[round].clear();
-    }
-    evidence.warnings.push_back(
-        fmt::format("{} in {} of {} runs, {}", kBusy, busy, records.records.size(),
-                    suffice ? "whose rounds are left aside" : "which widens intervals"));
+    evidence.warnings.push_back(fmt::format("{} in {} of {} runs, which widens intervals", kBusy,
+                                            busy, records.records.size()));
   }
 
   // What was never tried or cannot be made is no run that is missing.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "run/why/variants.h"
 #include "tests/support/expect_parts.h"
@@ -81,6 +82,29 @@ TEST(WhyVariants, ProfiledStepsAreDivided) {
                    {folder + "ddp-gloo-rank0.json.gz", folder + "ddp-gloo-rank1.json.gz"})),
                {"profiled steps rank ", ", the slowest, took ", " % computing, ",
                 " % sums that computing does not hide, ", " % in the loader, "});
+}
+
+// As many steps are measured; batches, and values that the host reads, need all steps before.
+TEST(WhyVariants, AWarmUpOfSlowStepsIsShortWhereNothingIsRecordedInIt) {
+  const auto settings_of = [](double steps_a_second, const char* name, Json& changes) {
+    MeasuredRun seen = make_seen(2, 16);
+    seen.seconds = seen.steps / steps_a_second;
+    std::vector<Variant> variants = {{kAsItIs, "{}"}, {name, R"({"steps": 60})"}};
+    Json settings = {{"warm", kWarmSteps}, {"steps", 134}};
+    shorten_warm_up(variants, settings, seen);
+    changes = parse_json(variants[1].changes);
+    EXPECT_EQ(variants[0].changes, "{}");
+    return settings;
+  };
+  Json changes;
+  EXPECT_EQ(settings_of(8, kKeptBatch, changes), (Json{{"warm", 8}, {"steps", 108}}));
+  EXPECT_EQ(changes, (Json{{"steps", 34}}));
+  EXPECT_EQ(settings_of(0.5, kNoSums, changes), (Json{{"warm", 5}, {"steps", 105}}));
+  EXPECT_EQ(settings_of(200, kNoSums, changes), (Json{{"warm", 34}, {"steps", 134}}));
+  for (const char* name : {kNoWait, kDropped, kNoSyncs}) {
+    EXPECT_EQ(settings_of(8, name, changes), (Json{{"warm", 34}, {"steps", 134}})) << name;
+    EXPECT_EQ(changes, (Json{{"steps", 60}}));
+  }
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ template <typename T>
 using UpdateVectors = Update<T, true>;
 
 void add_update(KernelTable& table) {
-  add_for_planes<WidenGradients, UpdateEach, UpdateVectors, ReorderWeights, RestoreGradients>(table);
+  add_for_planes<WidenGradients, UpdateEach, UpdateVectors, ReorderWeights, RestoreGradients>(
+      table);
   table.add<SetRule, FindInfinite, SquareSums, FindClipFactor, AdjustScale>();
 }
 
