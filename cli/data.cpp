@@ -54,61 +54,56 @@ constexpr char kVerifyFooter[] = R"(Examples:
 Exit code 0: whole; 1: something is wrong; 65: there is no data set.)";
 
 struct DataArguments {
-  std::string make, fetch, verify, out, mirror;
-  std::int64_t images = -1, tokens = -1, test = -1, shards = -1, seed = 1, size_min = 400,
-               size_max = 800;
-  std::int64_t threads = 0, retries = 6, timeout = 60;
-  bool json = false, quiet = false, dry_run = false, tfrecord = false;
+  std::string set, folder;
+  MakeOptions make;
+  FetchOptions fetch;
+  std::int64_t images = -1, tokens = -1;
+  int threads = 0;
+  bool json = false, quiet = false, dry_run = false;
 };
 
 int count_threads(const DataArguments& a) {
-  return a.threads > 0 ? static_cast<int>(a.threads)
-                       : static_cast<int>(topology_of_machine().cpus.size());
+  return a.threads > 0 ? a.threads : static_cast<int>(topology_of_machine().cpus.size());
 }
 
 void check_options_of_set(const DataArguments& a) {
   const auto refuse = [&](bool given, const char* options, const char* set) {
-    if (!given || a.make == set) return;
-    throw usage_error(fmt::format("{} for set {}, not for {}", options, set, a.make), "",
+    if (!given || a.set == set) return;
+    throw usage_error(fmt::format("{} for set {}, not for {}", options, set, a.set), "",
                       "see paceline data make --help");
   };
-  const DataArguments unset;
+  const MakeOptions unset;
   refuse(a.tokens >= 0, "--tokens is", "text");
-  refuse(a.shards >= 0 || a.size_min != unset.size_min || a.size_max != unset.size_max,
+  refuse(a.make.shards || a.make.size_min != unset.size_min || a.make.size_max != unset.size_max,
          "--shards, --size-min and --size-max are", "cassava");
-  if (a.make == "text" && a.images >= 0) {
+  if (a.set == "text" && a.images >= 0) {
     throw usage_error("text has no images", "--images", "give --tokens");
   }
 }
 
 int make(const DataArguments& a) {
   check_options_of_set(a);
-  const bool text = a.make == "text";
+  const bool text = a.set == "text";
   if ((text ? a.tokens : a.images) < 0) {
     throw usage_error(text ? "--tokens is required" : "--images is required", "",
                       "see paceline data make --help");
   }
-  MakeOptions options;
-  options.out = a.out;
+  MakeOptions options = a.make;
   options.images = static_cast<std::size_t>(std::max<std::int64_t>(0, a.images));
   options.tokens = static_cast<std::size_t>(std::max<std::int64_t>(0, a.tokens));
-  if (a.test >= 0) options.test = static_cast<std::size_t>(a.test);
-  if (a.shards >= 0) options.shards = static_cast<std::size_t>(a.shards);
-  options.seed = static_cast<std::uint64_t>(a.seed);
-  options.size_min = static_cast<int>(a.size_min);
-  options.size_max = static_cast<int>(a.size_max);
   options.threads = count_threads(a);
   options.quiet = a.quiet;
   const double began = now_seconds();
-  const Made made = make_set(a.make, options);
+  const Made made = make_set(a.set, options);
   const double seconds = now_seconds() - began;
+  const std::string out = options.out.string();
   if (made.entropy) {
     print(
         "{}: {} synthetic tokens, {} of them for training; entropy of a token: {:.5f} nats, which "
         "losses approach from above\n",
-        a.out, made.bytes, options.tokens, *made.entropy);
+        out, made.bytes, options.tokens, *made.entropy);
   } else if (!a.quiet) {
-    print("{}: {} synthetic images, {} of them for training, {}, in {} ({:.0f} images/s)\n", a.out,
+    print("{}: {} synthetic images, {} of them for training, {}, in {} ({:.0f} images/s)\n", out,
           made.images, options.images, format_bytes(static_cast<double>(made.bytes)),
           format_seconds(seconds), static_cast<double>(made.images) / std::max(seconds, 1e-9));
   }
@@ -116,14 +111,9 @@ int make(const DataArguments& a) {
 }
 
 int fetch(const DataArguments& a) {
-  const PublishedSet& set = published_set_at(a.fetch);
-  FetchOptions options;
-  options.out = a.out;
-  options.mirror = a.mirror;
-  options.tfrecord = a.tfrecord;
+  const PublishedSet& set = published_set_at(a.set);
+  FetchOptions options = a.fetch;
   options.quiet = a.quiet;
-  options.retries = static_cast<int>(a.retries);
-  options.stalled_seconds = static_cast<int>(a.timeout);
   options.threads = count_threads(a);
   print("{}", describe_fetch(set, options));
   flush_output();
@@ -133,7 +123,7 @@ int fetch(const DataArguments& a) {
 }
 
 int verify(const DataArguments& a) {
-  const Verified verified = verify_folder(a.verify, count_threads(a), a.quiet || a.json);
+  const Verified verified = verify_folder(a.folder, count_threads(a), a.quiet || a.json);
   print_text(a.json ? json_text(to_json(verified), 2) + "\n" : to_text(verified));
   return verified.whole() ? 0 : 1;
 }
@@ -146,18 +136,20 @@ void add_common(CLI::App& verb, DataArguments& a) {
 
 void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("make", "Make a synthetic set in the format of a real one");
-  verb->add_option("set", a->make, "cassava, cifar10 or text")->required();
+  verb->add_option("set", a->set, "cassava, cifar10 or text")->required();
   verb->add_option("--images", a->images, "images in the training split");
   verb->add_option("--tokens", a->tokens, "text: tokens in the training split");
-  add_value(*verb, "--out FOLDER", a->out, "write the set to this new folder")->required();
-  verb->add_option("--test", a->test,
-                   "images or tokens in the test split (cassava: also in validation)")
+  add_value(*verb, "--out FOLDER", a->make.out, "write the set to this new folder")->required();
+  add_value(*verb, "--test INT", a->make.test,
+            "images or tokens in the test split (cassava: also in validation)")
       ->check(CLI::NonNegativeNumber);
-  add_setting(*verb, "--seed", a->seed, "seed of the images")->check(CLI::NonNegativeNumber);
-  verb->add_option("--shards", a->shards, "cassava: files of the training split [default: 8]")
+  add_setting(*verb, "--seed INT", a->make.seed, "seed of the images")
+      ->check(CLI::NonNegativeNumber);
+  add_value(*verb, "--shards INT", a->make.shards,
+            "cassava: files of the training split [default: 8]")
       ->check(CLI::PositiveNumber);
-  add_setting(*verb, "--size-min", a->size_min, "cassava: shortest side in pixels");
-  add_setting(*verb, "--size-max", a->size_max, "cassava: longest side in pixels");
+  add_setting(*verb, "--size-min", a->make.size_min, "cassava: shortest side in pixels");
+  add_setting(*verb, "--size-max", a->make.size_max, "cassava: longest side in pixels");
   add_common(*verb, *a);
   verb->footer(kMakeFooter);
   verb->callback([a, &action] { action = [a] { return make(*a); }; });
@@ -165,16 +157,16 @@ void add_make(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& a
 
 void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("fetch", "Download a published set or weights");
-  verb->add_option("set", a->fetch, "mnist, cifar10, cassava or resnet50-imagenet")->required();
-  add_value(*verb, "--out FOLDER", a->out, "download into this folder")->required();
-  add_value(*verb, "--mirror URL", a->mirror, "download from this URL instead");
+  verb->add_option("set", a->set, "mnist, cifar10, cassava or resnet50-imagenet")->required();
+  add_value(*verb, "--out FOLDER", a->fetch.out, "download into this folder")->required();
+  add_value(*verb, "--mirror URL", a->fetch.mirror, "download from this URL instead");
   verb->add_flag("--dry-run", a->dry_run, "print URLs, sizes and checksums, download nothing");
-  verb->add_flag("--tfrecord", a->tfrecord,
+  verb->add_flag("--tfrecord", a->fetch.tfrecord,
                  "cassava: write TFRecord shards from the class folders");
-  add_setting(*verb, "--retries", a->retries,
+  add_setting(*verb, "--retries", a->fetch.retries,
               "retries after a network failure, with growing pauses")
       ->check(CLI::Range(0, 100));
-  add_setting(*verb, "--timeout SECONDS", a->timeout,
+  add_setting(*verb, "--timeout SECONDS", a->fetch.stalled_seconds,
               "time without a byte that counts as a network failure")
       ->check(CLI::Range(1, 3600));
   add_common(*verb, *a);
@@ -184,7 +176,7 @@ void add_fetch(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& 
 
 void add_verify(CLI::App& data, const std::shared_ptr<DataArguments>& a, Action& action) {
   CLI::App* verb = data.add_subcommand("verify", "Check every record and image of a data set");
-  verb->add_option("DIR", a->verify, "folder of the set")->required();
+  verb->add_option("DIR", a->folder, "folder of the set")->required();
   verb->add_flag("--json", a->json, "print JSON");
   add_common(*verb, *a);
   verb->footer(kVerifyFooter);

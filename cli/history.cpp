@@ -10,6 +10,7 @@
 #include "cli/verb.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -60,10 +61,7 @@ std::vector<HistoryStudy> load_history(const std::vector<std::string>& places,
                       options.metrics.empty() ? "--point" : "--metric",
                       "leave it out; --since chooses screens");
   }
-  std::vector<MachineScreen> screens;
-  screens.reserve(files.size());
-  for (const std::filesystem::path& file : files) screens.push_back(read_screen(file));
-  return screen_history(screens, options.since);
+  return screen_history(mapped(files, read_screen), options.since);
 }
 
 int history(const HistoryArguments& arguments) {

@@ -103,22 +103,14 @@ constexpr std::array kFormats = {
                    return open_metrics(side, find_tables(content));
                  }}};
 
-const ExportFormat& parse_export_format(const std::string& name) {
-  std::vector<std::string> known;
-  for (const ExportFormat& format : kFormats) {
-    if (format.name == name) return format;
-    known.emplace_back(format.name);
-  }
-  throw usage_error("unknown format \"" + name + "\"", "--format", suggestion(name, known));
-}
-
 struct ExportArguments {
   std::vector<std::string> studies;
   std::string format, out;
 };
 
 int run_export(const ExportArguments& arguments) {
-  const ExportFormat& format = parse_export_format(arguments.format);
+  const ExportFormat& format =
+      row_named(kFormats, &ExportFormat::name, arguments.format, "format", "--format");
   const OutputFile output(arguments.out, "--out", "export", is_export);
   if (!arguments.out.empty()) output.check();
   StoreContent content;

@@ -27,6 +27,14 @@ namespace fs = std::filesystem;
 
 constexpr int kFewestSeconds = 10;  // a scheduler serves everybody
 
+void add_study(CLI::App& verb, std::string& folder) {
+  verb.add_option("study", folder, "a study's folder (results/local/NAME)")->required();
+}
+
+fs::path study_at(const std::string& folder) {
+  return fs::absolute(folder).lexically_normal();
+}
+
 struct StatusOptions {
   std::string study;
   bool watch = false, json = false, all = false;
@@ -55,7 +63,7 @@ bool is_going_on(const std::vector<RunView>& runs) {
 }
 
 int status(const StatusOptions& options) {
-  const fs::path study = fs::absolute(options.study).lexically_normal();
+  const fs::path study = study_at(options.study);
   const SlurmCommands slurm(environment_of_process());
   while (true) {
     const Journal journal(study);
@@ -69,10 +77,8 @@ int status(const StatusOptions& options) {
   }
 }
 
-namespace fs = std::filesystem;
-
 int cancel(const std::string& folder) {
-  const fs::path study = fs::absolute(folder).lexically_normal();
+  const fs::path study = study_at(folder);
   need_submissions(Journal(study), study);
   const StudyLock lock(study);
   Journal journal(study);
@@ -96,10 +102,8 @@ int cancel(const std::string& folder) {
   return 0;
 }
 
-namespace fs = std::filesystem;
-
 int collect(const std::string& folder, bool verbose) {
-  const fs::path study = fs::absolute(folder).lexically_normal();
+  const fs::path study = study_at(folder);
   const Journal journal(study);
   need_submissions(journal, study);
   const SlurmCommands slurm(environment_of_process());
@@ -126,7 +130,7 @@ int collect(const std::string& folder, bool verbose) {
 void add_status(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("status", "Show the progress of a submitted study");
   auto options = std::make_shared<StatusOptions>();
-  verb->add_option("study", options->study, "a study's folder (results/local/NAME)")->required();
+  add_study(*verb, options->study);
   verb->add_flag("--watch", options->watch, "refresh until the queue is empty");
   verb->add_flag("--json", options->json, "print JSON");
   verb->add_flag("--all", options->all, "list every point of a large study");
@@ -144,7 +148,7 @@ void add_status(CLI::App& app, Action& action) {
 void add_cancel(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("cancel", "Cancel a study's jobs in Slurm");
   auto study = std::make_shared<std::string>();
-  verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
+  add_study(*verb, *study);
   verb->footer(
       "Records stay; what was running starts anew.\n"
       "Example:\n  paceline cancel results/local/quick");
@@ -156,7 +160,7 @@ void add_collect(CLI::App& app, Action& action) {
       app.add_subcommand("collect", "Collect the records of a submitted study and print its table");
   auto study = std::make_shared<std::string>();
   auto verbose = std::make_shared<bool>(false);
-  verb->add_option("study", *study, "a study's folder (results/local/NAME)")->required();
+  add_study(*verb, *study);
   verb->add_flag("--verbose", *verbose, "print all of the report");
   verb->footer(
       "Writes down why runs ended that left no record, before Slurm forgets it; prints the table\n"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 
 #include "analysis/gate/quantity.h"
@@ -12,6 +11,7 @@
 #include "cli/study_options.h"
 #include "cli/verb.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/launch/topology.h"
 #include "results/store.h"
 #include "run/plan_study.h"
@@ -92,8 +92,8 @@ int plan(const PlanArguments& arguments) {
         "--pilot", "run it with --repeats 5, or state the noise with --noise");
   }
   noise.notes.insert(noise.notes.end(), notes.begin(), notes.end());
-  const std::size_t known = static_cast<std::size_t>(std::ranges::count_if(
-      request.points, [&](const std::string& name) { return noise.points.contains(name); }));
+  const std::size_t known = count_where(
+      request.points, [&](const std::string& name) { return noise.points.contains(name); });
   if (!noise.points.empty() && known < request.points.size()) {
     noise.notes.push_back(fmt::format(
         "{} of {} points have no runs in the pilot, and are planned as noisy as those that have",

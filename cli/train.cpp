@@ -33,27 +33,22 @@ constexpr char kTrainFooter[] = R"(Examples:
 
 On the cpu device a replica (--gpus counts them) is a group of cores.)";
 
-struct TrainOptions {
-  std::string workload, data, stage, cache_folder, record, log_folder, store, context, run, resume,
-      trace;
-  ParameterTexts parameters;
-  DeadlineTexts deadlines;
-  bool json = false, quiet = false, verbose = false, log_ranks = false;
+struct TrainOptions : RunRequest {
+  std::string context;
+  ParameterTexts parameter_texts;
+  DeadlineTexts deadline_texts;
 };
 
 // What the sweep says of this run (see sweeps/README.md).
-void read_context(const TrainOptions& options, RecordTarget& target) {
-  target.file = options.record;
-  target.store = options.store;
+void read_context(const std::string& context, RecordTarget& target) {
   target.session = new_session_id();
-  if (options.context.empty()) return;
-  static_cast<RunPlace&>(target) = parse_run_context(options.context);
+  if (!context.empty()) static_cast<RunPlace&>(target) = parse_run_context(context);
 }
 
 // Below a run folder that the user named, unless the status folder is named too. In the
 // environment, where this process's ranks look for it, and those that it starts; no thread was
 // started yet.
-void place_status(const std::string& run, const std::string& store) {
+void place_status(const std::filesystem::path& run, const std::filesystem::path& store) {
   if (run.empty()) return;
   const auto status = std::filesystem::absolute(run) / "status";
   const auto name = store.empty() ? std::filesystem::path("..")
@@ -78,37 +73,30 @@ int start(const RunRequest& request, const LaunchSpec& launch) {
 int train_by_program(const TrainOptions& options, const std::vector<std::string>& command) {
   const std::string definition =
       options.context.empty() ? "" : parse_run_context(options.context).program;
-  if (definition.empty() || options.store.empty()) make_workload(kCommandWorkload);  // throws
-  ProgramRequest request = make_program_request(options.parameters.parse(), definition, command);
-  read_context(options, request.target);
+  if (definition.empty() || options.target.store.empty())
+    make_workload(kCommandWorkload);  // throws
+  ProgramRequest request =
+      make_program_request(options.parameter_texts.parse(), definition, command);
+  request.target = options.target;
+  read_context(options.context, request.target);
   return run_program(request);
 }
 
-int train(const TrainOptions& options, const std::vector<std::string>& command) {
+int train(TrainOptions& request, const std::vector<std::string>& command) {
   log::Setup logging;
-  logging.level = options.verbose ? log::Level::debug : log::Level::info;
+  logging.level = request.verbose ? log::Level::debug : log::Level::info;
   log::set_up(logging);
-  if (options.workload == kCommandWorkload) return train_by_program(options, command);
-  RunRequest request;
-  request.workload = options.workload;
-  const Point given = options.parameters.parse();
-  request.parameters = resolve_parameters(make_workload(options.workload), given);
+  if (request.workload == kCommandWorkload) return train_by_program(request, command);
+  const Point given = request.parameter_texts.parse();
+  request.parameters = resolve_parameters(make_workload(request.workload), given);
   request.config = make_config(request.parameters);
-  request.events = event_places(request.config.events, options.workload, given);
-  request.places = {options.data, options.stage, options.cache_folder};
+  request.events = event_places(request.config.events, request.workload, given);
   check_places(request.config.input, request.places);
-  request.state = {options.run, options.resume};
-  request.trace = options.trace;
-  request.json = options.json;
-  request.quiet = options.quiet;
-  request.verbose = options.verbose;
-  request.log_ranks = options.log_ranks;
-  request.log_folder = options.log_folder;
-  request.deadlines = parse_deadlines(options.deadlines, environment_of_process());
+  request.deadlines = parse_deadlines(request.deadline_texts, environment_of_process());
   request.command = command;
-  read_context(options, request.target);
+  read_context(request.context, request.target);
   if (!request.target.point_folder.empty()) request.events.name = request.target.point_folder;
-  place_status(options.run, options.store);
+  place_status(request.state.run, request.target.store);
   const Environment environment = environment_of_process();
   const ProcessRank process = find_process_rank(environment);
   LaunchSpec launch = make_launch_spec(request.config);
@@ -131,25 +119,26 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("train", "Train a workload and write its record");
   auto options = std::make_shared<TrainOptions>();
   verb->add_option("workload", options->workload, "see paceline list workloads")->required();
-  options->parameters.add_to(*verb);
+  options->parameter_texts.add_to(*verb);
   const std::string input(group_title(Group::input)), state(group_title(Group::checkpoints)),
       output(group_title(Group::output));
-  add_value(*verb, "--data FOLDER", options->data, "the data set, or the folder that holds it")
+  add_value(*verb, "--data FOLDER", options->places.data,
+            "the data set, or the folder that holds it")
       ->group(input);
-  add_value(*verb, "--stage FOLDER", options->stage,
+  add_value(*verb, "--stage FOLDER", options->places.stage,
             "copy the data set to this folder first, once a node")
       ->group(rarely_used(input));
-  add_value(*verb, "--cache-dir FOLDER", options->cache_folder, "cache overflow folder")
+  add_value(*verb, "--cache-dir FOLDER", options->places.cache, "cache overflow folder")
       ->group(rarely_used(input));
-  add_value(*verb, "--run-dir FOLDER", options->run,
+  add_value(*verb, "--run-dir FOLDER", options->state.run,
             "write checkpoints and the final model here [default: runs/WORKLOAD; in a Slurm "
             "job, the job's number below its folder]")
       ->group(state);
-  add_value(*verb, "--resume CHECKPOINT", options->resume,
+  add_value(*verb, "--resume CHECKPOINT", options->state.resume,
             "resume from a checkpoint, a job's number, or latest (of the run's folder; "
             "starts anew if there is none)")
       ->group(state);
-  add_value(*verb, "--record FILE", options->record, "write the run record to this new file")
+  add_value(*verb, "--record FILE", options->target.file, "write the run record to this new file")
       ->group(output);
   verb->add_flag("--json", options->json, "print the record to standard output")->group(output);
   CLI::Option* quiet = verb->add_flag("--quiet", options->quiet, "print only warnings and errors");
@@ -166,9 +155,9 @@ void add_train(CLI::App& app, Action& action) {
   add_value(*verb, "--log-dir FOLDER", options->log_folder,
             "write a log file of each rank to this folder")
       ->group(rarely_used(output));
-  verb->add_option("--store", options->store)->group("");
+  verb->add_option("--store", options->target.store)->group("");
   verb->add_option("--context", options->context)->group("");
-  add_deadlines(*verb, options->deadlines, true);
+  add_deadlines(*verb, options->deadline_texts, true);
   add_help_all(*verb);
   verb->footer(kTrainFooter);
   verb->callback([options, &action] {

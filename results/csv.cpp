@@ -83,10 +83,9 @@ std::string shown_headings(const std::vector<std::string>& headings) {
     }
   }
   constexpr std::size_t kMost = 20, kLongest = 40;
-  std::vector<std::string> shown;
-  for (const std::string& heading : headings) {
-    shown.push_back(heading.size() > kLongest ? heading.substr(0, kLongest) + ".." : heading);
-  }
+  const auto shown = mapped(headings, [](const std::string& heading) {
+    return heading.size() > kLongest ? heading.substr(0, kLongest) + ".." : heading;
+  });
   return "columns: " + join_first(kMost, shown);
 }
 

@@ -73,7 +73,7 @@ ExpectedRuns parse_plan(const JsonDocument& document) {
   if (static_cast<std::int64_t>(points.size()) * plan.repeats > kMostRuns) {
     root.at("points").fail("are more runs than a study may have");
   }
-  for (const JsonField& point : points) plan.points.push_back(parse_point(point));
+  plan.points = mapped(points, parse_point);
   return plan;
 }
 

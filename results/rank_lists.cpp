@@ -108,9 +108,7 @@ std::vector<Json> find_outliers(const std::vector<Json>& ranks) {
   choose(1, {"/phases/forward", "/phases/backward", "/phases/update"});
   choose(1, {"/phases/input"});
   choose(-1, {"/phases/communication"});
-  std::vector<Json> outliers;
-  for (const std::size_t r : chosen) outliers.push_back(ranks[r]);
-  return outliers;
+  return mapped(chosen, [&](std::size_t r) { return ranks[r]; });
 }
 
 }  // namespace

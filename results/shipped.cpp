@@ -101,9 +101,7 @@ fs::path shipped_path(const fs::path& relative) {
 }
 
 std::vector<std::string> shipped_names(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& [name, file] : shipped_in(folder)) names.push_back(name);
-  return names;
+  return mapped(shipped_in(folder), [](const auto& each) { return each.first; });
 }
 
 fs::path find_shipped(const fs::path& given, const std::string& folder) {

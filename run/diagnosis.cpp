@@ -43,8 +43,7 @@ DiagnosisSection about_build() {
 
 DiagnosisSection about_machine() {
   const Topology machine = topology_of_machine();
-  CpuSet cpus;
-  for (const Cpu& cpu : machine.cpus) cpus.push_back(cpu.id);
+  CpuSet cpus = mapped(machine.cpus, &Cpu::id);
   std::ranges::sort(cpus);
   const std::string note = set_aside_note();
   DiagnosisSection section = {

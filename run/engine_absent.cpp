@@ -43,13 +43,7 @@ double planned_replica_bytes(const std::string&, const Point&) {
   return 0;
 }
 
-RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent,
-                         std::string data_fix)
-    : workload_(std::move(workload)),
-      data_fix_(std::move(data_fix)),
-      data_is_absent_(std::move(data_is_absent)) {}
-
-ResolvedRun RunResolver::resolve(const Point& given) {
+Resolved RunResolver::resolve(const Point& given) {
   return {given, identity_hash(workload_, given), "", build_id()};
 }
 

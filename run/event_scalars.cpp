@@ -1,12 +1,13 @@
 // Scalars of TensorBoard event files.
 #include <fmt/format.h>
+#include <google/protobuf/repeated_field.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <iterator>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -21,116 +22,69 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From tensorflow/core/framework/types.proto.
-struct TensorType {
-  enum {
-    kFloat = 1,
-    kDouble = 2,
-    kInt32 = 3,
-    kUint8 = 4,
-    kInt16 = 5,
-    kInt8 = 6,
-    kInt64 = 9,
-    kBool = 10,
-    kBfloat16 = 14,
-    kUint16 = 17,
-    kHalf = 19,
-    kUint32 = 22,
-    kUint64 = 23
-  };
-};
+constexpr char kNoScalar[] = "a tensor that is not a scalar";
 
-double from_bits(int type, std::uint16_t bits) {
+template <typename T>
+std::string text_of_number(T value) {
+  return fmt::format("{}", +value);  // a bool and an int8, too, as a number
+}
+
+template <typename T, void (*widen)(const std::uint16_t*, float*, std::size_t)>
+std::string text_of_bits(T stored) {
+  const auto bits = static_cast<std::uint16_t>(stored);
   float number = 0;
-  type == TensorType::kHalf ? from_f16(&bits, &number, 1) : from_bf16(&bits, &number, 1);
-  return static_cast<double>(number);
+  widen(&bits, &number, 1);
+  return fmt::format("{}", static_cast<double>(number));
 }
 
 // The bytes of a scalar, as this machine and all that write such files order them.
-template <typename T>
-std::optional<T> as(const std::string& bytes) {
-  if (bytes.size() != sizeof(T)) return std::nullopt;
+template <typename T, std::string (*to_text)(T) = text_of_number<T>>
+std::string text_of_content(const std::string& bytes) {
   T value{};
+  if (bytes.size() != sizeof value) return kNoScalar;
   std::copy_n(bytes.data(), sizeof value, reinterpret_cast<char*>(&value));
-  return value;
+  return to_text(value);
 }
 
 template <typename T>
-std::string scalar_text(const std::optional<T>& value) {
-  return value ? fmt::format("{}", *value) : "a tensor that is not a scalar";
+using Field = const google::protobuf::RepeatedField<T>& (wire::Tensor::*)() const;
+
+template <typename T, Field<T> field, std::string (*to_text)(T) = text_of_number<T>>
+std::string text_of_field(const wire::Tensor& tensor) {
+  const auto& values = (tensor.*field)();
+  return values.size() == 1 ? to_text(values.Get(0)) : kNoScalar;
 }
 
-template <typename Values>
-auto only_value(const Values& values) {
-  using T = std::decay_t<decltype(values.Get(0))>;
-  return values.size() == 1 ? std::optional<T>(values.Get(0)) : std::nullopt;
-}
+struct TensorType {
+  int type;  // of tensorflow/core/framework/types.proto
+  std::string (*of_content)(const std::string& bytes);
+  std::string (*of_field)(const wire::Tensor& tensor);
+};
 
-std::string text_of_content(int type, const std::string& bytes) {
-  switch (type) {
-    case TensorType::kFloat:
-      return scalar_text(as<float>(bytes));
-    case TensorType::kDouble:
-      return scalar_text(as<double>(bytes));
-    case TensorType::kInt32:
-      return scalar_text(as<std::int32_t>(bytes));
-    case TensorType::kUint8:
-    case TensorType::kBool:
-      return scalar_text(as<std::uint8_t>(bytes));
-    case TensorType::kInt16:
-      return scalar_text(as<std::int16_t>(bytes));
-    case TensorType::kInt8:
-      return scalar_text(as<std::int8_t>(bytes));
-    case TensorType::kInt64:
-      return scalar_text(as<std::int64_t>(bytes));
-    case TensorType::kUint16:
-      return scalar_text(as<std::uint16_t>(bytes));
-    case TensorType::kUint32:
-      return scalar_text(as<std::uint32_t>(bytes));
-    case TensorType::kUint64:
-      return scalar_text(as<std::uint64_t>(bytes));
-    case TensorType::kHalf:
-    case TensorType::kBfloat16: {
-      const auto bits = as<std::uint16_t>(bytes);
-      return bits ? fmt::format("{}", from_bits(type, *bits)) : scalar_text(bits);
-    }
-    default:
-      return fmt::format("a tensor of type {}", type);
-  }
-}
+constexpr auto kOfInts = &text_of_field<std::int32_t, &wire::Tensor::int_val>;
+
+constexpr TensorType kTensorTypes[] = {
+    {1, text_of_content<float>, text_of_field<float, &wire::Tensor::float_val>},
+    {2, text_of_content<double>, text_of_field<double, &wire::Tensor::double_val>},
+    {3, text_of_content<std::int32_t>, kOfInts},
+    {4, text_of_content<std::uint8_t>, kOfInts},
+    {5, text_of_content<std::int16_t>, kOfInts},
+    {6, text_of_content<std::int8_t>, kOfInts},
+    {9, text_of_content<std::int64_t>, text_of_field<std::int64_t, &wire::Tensor::int64_val>},
+    {10, text_of_content<std::uint8_t>, text_of_field<bool, &wire::Tensor::bool_val>},
+    {14, text_of_content<std::uint16_t, text_of_bits<std::uint16_t, from_bf16>>,
+     text_of_field<std::int32_t, &wire::Tensor::half_val, text_of_bits<std::int32_t, from_bf16>>},
+    {17, text_of_content<std::uint16_t>, kOfInts},
+    {19, text_of_content<std::uint16_t, text_of_bits<std::uint16_t, from_f16>>,
+     text_of_field<std::int32_t, &wire::Tensor::half_val, text_of_bits<std::int32_t, from_f16>>},
+    {22, text_of_content<std::uint32_t>, text_of_field<std::uint32_t, &wire::Tensor::uint32_val>},
+    {23, text_of_content<std::uint64_t>, text_of_field<std::uint64_t, &wire::Tensor::uint64_val>}};
 
 std::string text_of_tensor(const wire::Tensor& tensor) {
-  const int type = tensor.dtype();
-  if (!tensor.tensor_content().empty()) return text_of_content(type, tensor.tensor_content());
-  switch (type) {
-    case TensorType::kFloat:
-      return scalar_text(only_value(tensor.float_val()));
-    case TensorType::kDouble:
-      return scalar_text(only_value(tensor.double_val()));
-    case TensorType::kInt64:
-      return scalar_text(only_value(tensor.int64_val()));
-    case TensorType::kBool:
-      return tensor.bool_val_size() == 1 ? (tensor.bool_val(0) ? "1" : "0")
-                                         : scalar_text(std::optional<int>());
-    case TensorType::kUint32:
-      return scalar_text(only_value(tensor.uint32_val()));
-    case TensorType::kUint64:
-      return scalar_text(only_value(tensor.uint64_val()));
-    case TensorType::kHalf:
-    case TensorType::kBfloat16:
-      return tensor.half_val_size() == 1
-                 ? fmt::format("{}",
-                               from_bits(type, static_cast<std::uint16_t>(tensor.half_val(0))))
-                 : scalar_text(std::optional<int>());
-    case TensorType::kInt32:
-    case TensorType::kInt16:
-    case TensorType::kInt8:
-    case TensorType::kUint8:
-    case TensorType::kUint16:
-      return scalar_text(only_value(tensor.int_val()));
-    default:
-      return fmt::format("a tensor of type {}", type);
-  }
+  const auto type = std::ranges::find(kTensorTypes, tensor.dtype(), &TensorType::type);
+  if (type == std::end(kTensorTypes)) return fmt::format("a tensor of type {}", tensor.dtype());
+  const std::string& bytes = tensor.tensor_content();
+  return bytes.empty() ? type->of_field(tensor) : type->of_content(bytes);
 }
 
 void add_scalars_of_file(const fs::path& file, const std::string& tag,

@@ -29,8 +29,7 @@ namespace {
 std::size_t failures(const InterleavedRecords& result) {
   std::size_t count = 0;
   for (const StoreContent& side : result.sides) {
-    count += static_cast<std::size_t>(
-        std::ranges::count_if(side.records, [](const Record& r) { return !r->completed(); }));
+    count += count_where(side.records, [](const Record& r) { return !r->completed(); });
   }
   return count;
 }
@@ -180,8 +179,8 @@ NextRound until_decided(const InterleavedRuns& plan, const GateRuns& runs,
 }
 
 std::string suspects_line(const Judgement& first, std::size_t points, int rounds) {
-  const auto suspects = static_cast<std::size_t>(std::ranges::count_if(
-      first.checks, [](const Check& check) { return check.verdict != Verdict::pass; }));
+  const std::size_t suspects =
+      count_where(first.checks, [](const Check& check) { return check.verdict != Verdict::pass; });
   return fmt::format("{} of {} checks did not pass: {} fresh rounds of {} decide", suspects,
                      first.checks.size(), rounds, counted(points, "point"));
 }

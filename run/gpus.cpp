@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "engine/core/backend_stack.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/device.h"
 #include "results/names.h"
 #include "run/resolve.h"
@@ -33,9 +32,8 @@ std::string first_gpu_device() {
 std::string gpus_of_this_machine(const std::string& device) {
   const auto driver = load_driver(device);
   if (!driver) return "";
-  std::set<std::string> names;
   std::string why;
-  for (const VisibleGpu& gpu : driver->visible(why)) names.insert(gpu.name);
+  const auto names = distinct(driver->visible(why), &VisibleGpu::name);
   return names.size() == 1 ? *names.begin() : "";  // of several kinds nobody knows which are used
 }
 

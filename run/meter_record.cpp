@@ -170,12 +170,6 @@ void summarize(GpuUse& use) {
 
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-std::vector<int> all_cpus(const std::vector<CpuSet>& sets) {
-  std::set<int> all;
-  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
-  return {all.begin(), all.end()};
-}
-
 template <typename T>
 std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> LoadFacts::*fact) {
   std::optional<T> result;
@@ -238,9 +232,7 @@ std::vector<MeterFacts> EnergyReport::meters() {
   const EnergyMeter& meter = watch_->stop();
   std::vector<MeterFacts> all;
   for (std::size_t i = 0; i < meter.counters().size(); ++i) all.push_back(collect_facts(meter, i));
-  std::vector<MeterFacts> sums;
-  for (auto& [count, sum] : added_up(all)) sums.push_back(std::move(sum));
-  return sums;
+  return mapped(added_up(all), [](auto& sum) { return std::move(sum.second); });
 }
 
 EnergyFacts EnergyReport::collect_here(int nodes) {

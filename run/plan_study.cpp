@@ -75,9 +75,9 @@ std::vector<Resolved> resolve_points(const StudyPlan& plan, AbsentData absent,
   }
   for (const PlannedPoint& planned : plan.expansion.points) {
     try {
-      const ResolvedRun run = resolver.resolve(planned.parameters);
-      resolved.push_back({run.parameters, run.identity, run.data_hash, run.build});
-      const auto program = programs.find(run.parameters.text("program").value_or(""));
+      resolved.push_back(resolver.resolve(planned.parameters));
+      const auto& parameters = resolved.back().parameters;
+      const auto program = programs.find(parameters.text("program").value_or(""));
       if (program != programs.end()) resolved.back().program = program->second;
     } catch (const Error& error) {
       throw Error(error.kind(),

@@ -126,9 +126,7 @@ class Becoming {
 
   void bind() {
     const CpuAssignment assignment = assign_cpus(make_launch_spec(request_), process_);
-    std::set<int> cpus;
-    for (const CpuSet& set : assignment.replicas) cpus.insert(set.begin(), set.end());
-    bind_this_thread({cpus.begin(), cpus.end()});
+    bind_this_thread(all_cpus(assignment.replicas));
     // What most libraries ask; a spec's own value replaces it.
     setenv("OMP_NUM_THREADS", std::to_string(request_.layout.cpus_per_replica).c_str(), 1);
   }

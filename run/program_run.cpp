@@ -13,7 +13,6 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -261,7 +260,6 @@ class ProgramRun {
 
   // Assigns CPUs to the tasks of this node.
   void assign() {
-    std::set<int> all;
     for (int i = 0; i < tasks_here(); ++i) {
       ProcessRank process;
       process.rank = process.local_rank = i;
@@ -270,12 +268,9 @@ class ProgramRun {
       const CpuAssignment assignment = assign_cpus(make_launch_spec(request_), process);
       machine_ = assignment.machine;
       cpu_model_ = assignment.cpu_model;
-      for (const CpuSet& cpus : assignment.replicas) {
-        affinity_.push_back(cpus);
-        all.insert(cpus.begin(), cpus.end());
-      }
+      affinity_.insert(affinity_.end(), assignment.replicas.begin(), assignment.replicas.end());
     }
-    cpus_.assign(all.begin(), all.end());
+    cpus_ = all_cpus(affinity_);
     const int wanted = tasks_here() * request_.layout.cpus_per_task;
     oversubscribed_ = wanted > static_cast<int>(cpus_.size());
   }

@@ -10,6 +10,7 @@
 #include "run/config.h"
 #include "run/gpus.h"
 #include "run/version.h"
+#include "sweeps/inventory.h"
 
 namespace paceline {
 
@@ -372,12 +373,6 @@ Point resolve_program(const Point& given) {
   return p;
 }
 
-RunResolver::RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent,
-                         std::string data_fix)
-    : workload_(std::move(workload)),
-      data_fix_(std::move(data_fix)),
-      data_is_absent_(std::move(data_is_absent)) {}
-
 const std::string& RunResolver::hash_of_data(const Workload& workload) {
   if (!data_hash_.empty()) return data_hash_;
   try {
@@ -392,7 +387,7 @@ const std::string& RunResolver::hash_of_data(const Workload& workload) {
   return data_hash_;
 }
 
-ResolvedRun RunResolver::resolve(const Point& given) {
+Resolved RunResolver::resolve(const Point& given) {
   if (workload_ == kCommandWorkload) {  // its data are its own
     const Point parameters = resolve_program(given);
     if (!data_is_absent_) check_built("device", *parameters.text("device"));
@@ -400,7 +395,7 @@ ResolvedRun RunResolver::resolve(const Point& given) {
   }
   if (!made_) made_ = std::make_shared<const Workload>(make_workload(workload_));
   const Workload& workload = *made_;
-  ResolvedRun run;
+  Resolved run;
   run.parameters =
       with_defaults(workload, given, data_is_absent_ ? NotBuilt::kept : NotBuilt::refused);
   run.identity = identity_hash(workload_, run.parameters);

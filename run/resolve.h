@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/comm/checks/config_check.h"
@@ -19,16 +20,10 @@
 
 namespace paceline {
 
+struct Resolved;
 struct Workload;
 
 constexpr char kFindDataFix[] = "give its folder by --data";
-
-struct ResolvedRun {
-  Point parameters;
-  std::string identity;   // of workload and parameters
-  std::string data_hash;  // of the data set's files
-  std::string build;      // version, commit, dirty flag
-};
 
 // For one workload, whose data set is hashed once. Throws usage or input as `paceline train` would.
 class RunResolver {
@@ -37,8 +32,11 @@ class RunResolver {
   // that are not built are accepted. For planning on a machine that will not run the study.
   // `data_fix`: the cure of such a data set.
   explicit RunResolver(std::string workload, std::function<void(const Error&)> data_is_absent = {},
-                       std::string data_fix = kFindDataFix);
-  ResolvedRun resolve(const Point& given);
+                       std::string data_fix = kFindDataFix)
+      : workload_(std::move(workload)),
+        data_fix_(std::move(data_fix)),
+        data_is_absent_(std::move(data_is_absent)) {}
+  Resolved resolve(const Point& given);  // without `program`
 
  private:
   const std::string& hash_of_data(const Workload& workload);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -53,14 +54,6 @@ class SignalsBlocked {
 std::unique_ptr<StoreServer> serve(const BootstrapAddress& where, int ranks) {
   const SignalsBlocked blocked;
   return std::make_unique<StoreServer>(where, ranks);
-}
-
-CpuSet all_of(const CpuAssignment& assignment) {
-  CpuSet all;
-  for (const CpuSet& cpus : assignment.replicas) all.insert(all.end(), cpus.begin(), cpus.end());
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
 }
 
 bool flight_is_on(const Environment& environment) {
@@ -181,6 +174,12 @@ CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) 
           {topology.machine_cpus, topology.memory_bytes, network_ports()}};
 }
 
+CpuSet all_cpus(const std::vector<CpuSet>& sets) {
+  std::set<int> all;
+  for (const CpuSet& cpus : sets) all.insert(cpus.begin(), cpus.end());
+  return {all.begin(), all.end()};
+}
+
 // Members are destroyed from the last to the first: who talks before whom it talks through.
 struct World::Parts {
   ChosenGpus gpus;
@@ -249,7 +248,7 @@ struct World::Parts {
 
 World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssignment& assignment)
     : parts_(std::make_unique<Parts>()) {
-  bind_this_thread(all_of(assignment));
+  bind_this_thread(all_cpus(assignment.replicas));
   if (const std::string note = set_aside_note(); !note.empty()) log::info("{}", note);
   Membership membership;
   membership.process = process;

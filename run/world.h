@@ -53,6 +53,7 @@ struct CpuAssignment {
   NodeFacts machine;
 };
 CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process);
+CpuSet all_cpus(const std::vector<CpuSet>& sets);  // sorted
 
 // This process in the run's world, from connecting to leaving.
 class World {

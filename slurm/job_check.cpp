@@ -1,6 +1,7 @@
 #include "slurm/job_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -130,10 +131,9 @@ std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
   JobEnergy energy;
   energy.plugin = find_plugin(slurm.configured("AcctGatherEnergyType"));
   if (energy.plugin.empty()) return std::nullopt;
-  std::vector<std::string> ids;
-  for (const std::int64_t job : jobs) ids.push_back(std::to_string(job));
   const CommandResult result =
-      slurm.run({"sacct", "-n", "-P", "-X", "-j", join(ids, ","), "-o", "JobID,ConsumedEnergyRaw"});
+      slurm.run({"sacct", "-n", "-P", "-X", "-j", fmt::format("{}", fmt::join(jobs, ",")), "-o",
+                 "JobID,ConsumedEnergyRaw"});
   for (const std::string& line : split(result.out, '\n')) {
     const auto columns = split(line, '|');
     if (columns.size() != 2 || !parse_array_id(columns[0])) continue;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,13 +61,6 @@ std::map<std::string, std::string> parse_pairs(const std::string& line) {
     if (equals != std::string::npos) pairs.emplace(word.substr(0, equals), word.substr(equals + 1));
   }
   return pairs;
-}
-
-std::string format_list(const std::vector<std::int64_t>& jobs) {
-  std::vector<std::string> texts;
-  texts.reserve(jobs.size());
-  for (const std::int64_t job : jobs) texts.push_back(std::to_string(job));
-  return join(texts, ",");
 }
 
 void keep_only(ElementStates& states, const std::vector<std::int64_t>& jobs) {
@@ -171,8 +165,9 @@ ElementStates ask_queue(const SlurmCommands& slurm, const std::vector<std::int64
 
 ElementStates ask_history(const SlurmCommands& slurm, const std::vector<std::int64_t>& jobs) {
   if (jobs.empty()) return {};
-  const CommandResult result = slurm.run(
-      {"sacct", "-n", "-P", "-X", "-j", format_list(jobs), "-o", "JobID,State,ExitCode,NodeList"});
+  const CommandResult result =
+      slurm.run({"sacct", "-n", "-P", "-X", "-j", fmt::format("{}", fmt::join(jobs, ",")), "-o",
+                 "JobID,State,ExitCode,NodeList"});
   ElementStates states = result.ok() ? parse_sacct(result.out) : completed_jobs(slurm);
   for (const std::int64_t job : jobs) {
     if (is_settled(states, job)) continue;

@@ -163,15 +163,13 @@ std::vector<SiteFinding> find_refusals(const Site& site, const SlurmCommands& sl
     findings.push_back(
         {fmt::format("there is no {} {}", what, name), suggestion(name, known), true});
   };
-  const auto first_words = [&](const std::vector<std::string>& command) {
-    std::vector<std::string> words;
-    if (!slurm.has(command.front())) return words;
+  using Words = std::vector<std::string>;
+  const auto first_words = [&](const Words& command) -> Words {
+    if (!slurm.has(command.front())) return {};
     const CommandResult result = slurm.run(command);
-    if (!result.ok()) return words;
-    for (const std::string& line : split_lines(result.out)) {
-      words.push_back(line.substr(0, line.find('|')));
-    }
-    return words;
+    if (!result.ok()) return {};
+    return mapped(split_lines(result.out),
+                  [](const std::string& line) { return line.substr(0, line.find('|')); });
   };
   // Several may be named; Slurm takes the first that can start.
   if (!site.partition.empty()) {

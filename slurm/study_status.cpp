@@ -101,20 +101,16 @@ std::string waiting_for(const Runs& runs) {
   return reasons.empty() ? "" : "; pending for " + join({reasons.begin(), reasons.end()}, ", ");
 }
 
-template <typename Count>
-std::string text_of_phases(std::size_t runs, Count count_in) {
-  std::string text = fmt::format("{} of {} runs done", count_in(RunPhase::done), runs);
+std::string format_phases(const Runs& runs) {
+  std::string text =
+      fmt::format("{} of {} runs done", count_runs(runs, RunPhase::done), runs.size());
   for (const Phase& phase : kPhases) {
-    const std::size_t count = count_in(phase.phase);
+    const std::size_t count = count_runs(runs, phase.phase);
     if (phase.phase != RunPhase::done && count > 0) {
       text += fmt::format(", {} {}", count, phase.text);
     }
   }
   return text;
-}
-
-std::string format_phases(const Runs& runs) {
-  return text_of_phases(runs.size(), [&](RunPhase phase) { return count_runs(runs, phase); });
 }
 
 // The lower, the sooner somebody wants to see it.
@@ -156,14 +152,13 @@ std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
 }  // namespace
 
 std::string phases_text(const std::vector<RunView>& runs) {
-  return text_of_phases(runs.size(), [&](RunPhase phase) { return runs_in_phase(runs, phase); });
+  return format_phases(pointers_to(runs));
 }
 
 std::string status_text(const std::vector<RunView>& runs, std::size_t most_points) {
-  Runs all;
-  for (const RunView& run : runs) all.push_back(&run);
   std::string text;
-  const std::vector<Runs> shapes = grouped(all, [](const RunView& run) { return run.shape; });
+  const std::vector<Runs> shapes =
+      grouped(pointers_to(runs), [](const RunView& run) { return run.shape; });
   constexpr std::size_t kFewest = 10;
   const std::size_t most = std::max(most_points / std::max<std::size_t>(1, shapes.size()), kFewest);
   for (const Runs& here : shapes) {

@@ -251,9 +251,7 @@ Submission prepare_submission(const SubmissionInput& input) {
                                  view && view->slurm.job > 0 ? view->slurm.text() : ""});
     }
   }
-  std::vector<ScheduledRun> runs, later;
-  runs.reserve(submission.runs.size());
-  for (const RunToSend& each : submission.runs) runs.push_back(each.run);
+  std::vector<ScheduledRun> later, runs = mapped(submission.runs, &RunToSend::run);
   submission.room = input.room;
   if (const std::size_t room = submission.room.elements; runs.size() > room) {
     later.assign(runs.begin() + static_cast<std::ptrdiff_t>(room), runs.end());

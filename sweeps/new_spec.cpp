@@ -17,10 +17,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string json_list(const std::vector<std::string>& words) {
-  std::vector<std::string> each;
-  each.reserve(words.size());
-  for (const std::string& word : words) each.push_back(quoted(word));
-  return "[" + join(each, ", ") + "]";
+  return "[" + join(mapped(words, quoted), ", ") + "]";
 }
 
 std::string program_lines(const NewSpec& spec) {

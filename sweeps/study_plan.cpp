@@ -150,14 +150,12 @@ std::size_t runs_in_state(const StudyPlan& plan, RunState state) {
 }
 
 std::size_t runs_to_make(const StudyPlan& plan) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      plan.runs, [&](const RunStatus& run) { return is_to_make(plan, run); }));
+  return count_where(plan.runs, [&](const RunStatus& run) { return is_to_make(plan, run); });
 }
 
 std::size_t points_that_cannot_run(const StudyPlan& plan) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      plan.expansion.points,
-      [](const PlannedPoint& planned) { return !planned.cannot_run.empty(); }));
+  return count_where(plan.expansion.points,
+                     [](const PlannedPoint& planned) { return !planned.cannot_run.empty(); });
 }
 
 std::vector<std::string> other_machine_lines(const StudyPlan& plan) {

@@ -65,12 +65,7 @@ Cell percent(std::optional<double> share, int digits) {
 
 Cell percent_estimate(const std::optional<Estimate>& share, int digits) {
   if (!share) return {};
-  Estimate in_percent = *share;
-  in_percent.value *= 100;
-  if (share->interval) {
-    in_percent.interval = Interval{share->interval->low * 100, share->interval->high * 100};
-  }
-  Cell cell = estimate_cell(in_percent, digits);
+  Cell cell = estimate_cell(transformed(*share, [](double each) { return each * 100; }), digits);
   cell.text += " %";
   cell.value = share->value;
   cell.interval = share->interval;

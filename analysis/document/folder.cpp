@@ -233,13 +233,7 @@ void print_files(const WrittenFiles& files, std::size_t width, std::ostream& str
 }  // namespace
 
 Format parse_format(std::string_view name) {
-  std::vector<std::string> known;
-  for (const FormatName& each : kFormats) {
-    if (each.name == name) return each.format;
-    known.emplace_back(each.name);
-  }
-  throw usage_error(fmt::format("unknown format \"{}\"", name), "--format",
-                    suggestion(name, known));
+  return row_named(kFormats, &FormatName::name, name, "format", "--format").format;
 }
 
 std::string to_latex(const Document& document) {

@@ -258,9 +258,7 @@ std::vector<std::string> values_to_try(const Observations& all) {
     ranked.emplace_back(-std::abs(sum.first) / std::sqrt(sum.second), value);
   }
   std::ranges::sort(ranked);
-  std::vector<std::string> values;
-  for (auto& [rank, value] : ranked) values.push_back(std::move(value));
-  return values;
+  return mapped(ranked, [](auto& value) { return std::move(value.second); });
 }
 
 // The most certain effect of a value against the others.
@@ -365,9 +363,7 @@ std::optional<Difference> trend_of_cycles(const std::vector<CovariateRow>& rows)
   double chance = 1;
   Observations observed;
   for (auto& [session, runs] : sessions) {
-    std::set<std::size_t> there;
-    for (const Observation& run : runs) there.insert(run.row);
-    const std::size_t period = there.size();
+    const std::size_t period = distinct(runs, &Observation::row).size();
     if (period < 2) return std::nullopt;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const bool is_known =

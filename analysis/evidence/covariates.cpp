@@ -55,8 +55,7 @@ std::optional<double> clock_mhz(const Run& run) {
 }
 
 std::set<std::string> values(const Covariate& covariate, const std::vector<Run>& runs) {
-  std::set<std::string> found;
-  for (const Run& run : runs) found.insert(covariate.value(run));
+  auto found = distinct(runs, covariate.value);
   found.erase("");
   return found;
 }

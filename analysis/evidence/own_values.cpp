@@ -52,9 +52,7 @@ std::size_t main_group(const std::vector<CovariateRow>& rows,
 }
 
 std::string row_names_text(const std::vector<CovariateRow>& rows, const RowIndices& members) {
-  std::vector<std::string> names;
-  for (const std::size_t i : members) names.push_back(rows[i].name);
-  return join_first(kMostNamedRows, names);
+  return join_first(kMostNamedRows, mapped(members, [&](std::size_t i) { return rows[i].name; }));
 }
 
 // Rows that share values, directly or by way of others. Rows without known values are left out.
@@ -76,9 +74,7 @@ std::vector<RowIndices> sharing_groups(const std::vector<ValueSet>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!values[i].empty()) members[root(i)].push_back(i);
   }
-  std::vector<RowIndices> groups;
-  for (auto& [first, each] : members) groups.push_back(std::move(each));
-  return groups;
+  return mapped(members, [](auto& group) { return std::move(group.second); });
 }
 
 constexpr char kCannot[] = "its effect cannot be distinguished from that of the row";
@@ -254,8 +250,7 @@ void add_own_times(const std::vector<CovariateRow>& rows, CovariateFindings& fou
   }
   if (orders.size() != 1) return;  // another order in another session, or no order
   const std::vector<RowIndices>& groups = *orders.begin();
-  std::set<int> sizes;
-  for (const CovariateRow& row : rows) sizes.insert(replicas(row));
+  const std::set<int> sizes = distinct(rows, replicas);
   if (sizes.size() > 1) found.causes = {false, std::numeric_limits<double>::infinity()};
   if (groups.size() == rows.size()) {
     const char* what = sizes.size() == rows.size() ? "size" : "row";

@@ -173,9 +173,7 @@ std::string Unit::cost() const {
 
 std::optional<Estimate> Unit::shown(std::optional<Estimate> rate) const {
   if (!rate || better != "less") return rate;
-  rate->value = 1 / rate->value;
-  if (rate->interval) rate->interval = Interval{1 / rate->interval->high, 1 / rate->interval->low};
-  return rate;
+  return transformed(*rate, [](double each) { return 1 / each; });
 }
 
 std::string Unit::text(double per_second) const {

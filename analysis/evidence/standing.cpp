@@ -93,8 +93,7 @@ std::size_t count_far_runs(const TrainedRuns& base, const TrainedRuns& row) {
                          ? std::numeric_limits<double>::infinity()
                          : base.worst() + std::max(kFar * base.tolerance(),
                                                    kFarInRanges * (base.worst() - base.best()));
-  return static_cast<std::size_t>(
-      std::ranges::count_if(row.badness, [&](double bad) { return bad > far || std::isinf(bad); }));
+  return count_where(row.badness, [&](double bad) { return bad > far || std::isinf(bad); });
 }
 
 Standing make_standing(Standing::Answer answer, const TrainedRuns& base, const TrainedRuns& row) {

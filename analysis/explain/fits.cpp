@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "analysis/study/comparison.h"
 #include "analysis/study/switches.h"
@@ -141,8 +140,7 @@ double rest_of_plateau(const Points& points, double from) {
 }
 
 Rival best_rival(const Points& points) {
-  std::set<double> sizes;
-  for (const SpeedPoint& point : points) sizes.insert(point.replicas);
+  const auto sizes = distinct(points, &SpeedPoint::replicas);
   Rival best;
   for (const double from : sizes) {
     if (from < *sizes.rbegin()) best.consider("plateau", from, rest_of_plateau(points, from));
@@ -223,9 +221,7 @@ std::vector<SpeedPoint> SpeedUpRows::points(const RowMeans& means) const {
 }
 
 std::size_t SpeedUpRows::count_sizes() const {
-  std::set<double> found;
-  for (const Size& size : sizes) found.insert(size.replicas);
-  return found.size();
+  return distinct(sizes, &Size::replicas).size();
 }
 
 SpeedUpRows speed_up_rows(const Study& study, const Comparison& comparison,

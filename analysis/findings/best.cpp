@@ -11,6 +11,7 @@
 #include "analysis/study/rounds.h"
 #include "analysis/study/switches.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -142,8 +143,7 @@ class Candidates {
     std::size_t runs = 0, reached = 0;
     for (const Row& row : study_.rows) {
       runs += row.runs.size();
-      reached += static_cast<std::size_t>(
-          std::ranges::count_if(row.runs, [](const Run& run) { return run.goal_reached; }));
+      reached += count_where(row.runs, &Run::goal_reached);
     }
     throw input_error(
         fmt::format("no point reached its goal in all of its runs ({} of {} did)", reached, runs),
@@ -223,8 +223,7 @@ Best find_best(const Study& study, double within, const CostMetric* least) {
     const Ratio faster = compute_ratio(study.rows[fastest], study.rows[i], best.rates);
     if (faster.estimate.value > 1) fastest = i;
   }
-  std::vector<const Row*> pointers;
-  for (const std::size_t i : rows) pointers.push_back(&study.rows[i]);
+  std::vector<const Row*> pointers = mapped(rows, [&](std::size_t i) { return &study.rows[i]; });
   for (const auto& each : candidates.left_aside) pointers.push_back(&study.rows[each.row]);
   const std::vector<std::string> names = point_names(study, pointers);
   for (std::size_t k = 0; k < candidates.left_aside.size(); ++k) {

@@ -290,12 +290,11 @@ std::optional<FairEfficiency> find_fair_efficiency(const Study& study, const Com
         smaller.speed_up->ideal >= row.speed_up->ideal) {
       continue;
     }
-    Estimate efficiency = compute_ratio(*smaller.row, *row.row, comparison.rates).estimate;
     const double ideal = row.speed_up->ideal / smaller.speed_up->ideal;
-    efficiency.value /= ideal;
+    const Estimate efficiency =
+        transformed(compute_ratio(*smaller.row, *row.row, comparison.rates).estimate,
+                    [&](double ratio) { return ratio / ideal; });
     if (!efficiency.interval) continue;
-    efficiency.interval =
-        Interval{efficiency.interval->low / ideal, efficiency.interval->high / ideal};
     if (!least || efficiency.interval->low < least->value.interval->low) {
       least = {efficiency, names[i]};
     }

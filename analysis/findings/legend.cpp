@@ -18,8 +18,8 @@ namespace {
 constexpr double kUnlikeChoices = 0.02;  // of a row's fit seconds
 
 std::size_t count_sequential_rows(const std::vector<RowFacts>& facts) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      facts, [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; }));
+  return count_where(
+      facts, [](const RowFacts& row) { return find_stopping(*row.row) == Stopping::by_results; });
 }
 
 std::string sequential_note(const std::vector<RowFacts>& facts) {

@@ -123,8 +123,7 @@ std::string implied_samples_line(const Study& study) {
     return total && std::abs(each.second / *total - 1) <= kDeviation;
   });
   if (implied.size() < kFewestRows) return "";
-  std::vector<double> sorted;
-  for (const auto& [row, samples] : implied) sorted.push_back(samples);
+  std::vector<double> sorted = mapped(implied, [](const auto& each) { return each.second; });
   std::ranges::sort(sorted);
   const double median = sorted[sorted.size() / 2];
   std::vector<std::string> named;

@@ -118,10 +118,9 @@ std::vector<ProvenanceFact> provenance(const Study& study) {
 }
 
 std::string format_sentence(const ProvenanceFact& fact) {
-  std::vector<std::string> parts;
-  for (const auto& [value, runs] : fact.values) {
-    parts.push_back(fmt::format("{} ({})", value, counted(runs, "run")));
-  }
+  const auto parts = mapped(fact.values, [](const auto& each) {
+    return fmt::format("{} ({})", each.first, counted(each.second, "run"));
+  });
   return fact.name + ": " + join(parts, "; ");
 }
 

@@ -25,11 +25,6 @@ constexpr double kFarApart = 2;                // a size over the one before it 
 constexpr std::size_t kLeastForNormality = 5;  // times
 constexpr double kNotNormal = 0.01;            // p-value
 
-template <typename Condition>
-std::size_t count_rows_where(const std::vector<RowFacts>& facts, Condition condition) {
-  return static_cast<std::size_t>(std::count_if(facts.begin(), facts.end(), condition));
-}
-
 std::vector<double> fit_times(const Row& row) {
   std::vector<double> times;
   for (const Run& run : row.runs) {
@@ -83,7 +78,7 @@ class Checker {
   // A study of one size compares settings and needs no speed-up.
   void check_base() {
     if (study_.scaling == Scaling::one_size) return;
-    const std::size_t without = count_rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t without = count_where(facts_, [](const RowFacts& row) {
       return row.run()->layout.gpus > 1 && !row.speed_up && reached_goal(*row.row);
     });
     if (without == 0) return;
@@ -128,7 +123,7 @@ class Checker {
   }
 
   void check_averaged_ratios() {
-    const std::size_t rows = count_rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t rows = count_where(facts_, [](const RowFacts& row) {
       const std::vector<double> times = fit_times(*row.row);
       if (!row.utilization || times.size() < 2) return false;
       const auto [least, most] = std::minmax_element(times.begin(), times.end());
@@ -141,7 +136,7 @@ class Checker {
 
   void check_spread() {
     const std::size_t single =
-        count_rows_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
+        count_where(facts_, [](const RowFacts& row) { return units_in(*row.row) < 2; });
     if (single > 0) {
       add(5,
           fmt::format("{} of {} {} one {}, so no interval", single, counted(facts_.size(), "row"),
@@ -150,7 +145,7 @@ class Checker {
                          : more_runs(kFewestRuns) + " or more");
     }
     const std::size_t tainted =
-        count_rows_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
+        count_where(facts_, [](const RowFacts& row) { return row.row->tainted; });
     if (tainted > 0) {
       add(5,
           counted(tainted, "row") + " with only resumed, throttled, oversubscribed or traced runs",
@@ -169,8 +164,7 @@ class Checker {
       if (logs.size() >= kLeastForNormality) p.push_back(normality(logs));
     }
     p = holm_adjusted(p);
-    const auto unlike = static_cast<std::size_t>(
-        std::count_if(p.begin(), p.end(), [](double each) { return each < kNotNormal; }));
+    const std::size_t unlike = count_where(p, [](double each) { return each < kNotNormal; });
     if (few > 0) {
       add(6,
           fmt::format("{} with fewer than {} {}s: too few to check that times are log-normal, as "
@@ -292,7 +286,7 @@ class Checker {
   }
 
   void check_clock() {
-    const std::size_t silent = count_rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t silent = count_where(facts_, [](const RowFacts& row) {
       const Run& run = row.run();
       return run->kind != "measured" &&
              (run.fit_seconds() ? run->provenance.time_is : run->provenance.rate_is).empty();
@@ -303,13 +297,13 @@ class Checker {
   }
 
   void check_bounds() {
-    if (const std::size_t above = count_rows_where(facts_, is_above_ideal); above > 0) {
+    if (const std::size_t above = count_where(facts_, is_above_ideal); above > 0) {
       add(11, counted(above, "row") + " above the ideal line",
           comparison_.base == Base::matched
               ? "look whether the base is slow, or compare with --base best"
               : "look whether the base is slow");
     }
-    const std::size_t unknown = count_rows_where(facts_, [](const RowFacts& row) {
+    const std::size_t unknown = count_where(facts_, [](const RowFacts& row) {
       return std::any_of(row.row->runs.begin(), row.row->runs.end(), [](const Run& run) {
         return run->kind == "measured" && !run->provenance.program && !run->probe.flops_per_second;
       });
@@ -373,8 +367,7 @@ std::string format_sentence(const BrokenRule& broken) {
 }
 
 std::string summarize(const std::vector<BrokenRule>& broken) {
-  std::set<int> rules;
-  for (const BrokenRule& each : broken) rules.insert(each.rule);
+  const auto rules = distinct(broken, &BrokenRule::rule);
   const std::string whose = "Rules of Hoefler and Belli (SC15): ";
   if (rules.empty()) {
     return whose + fmt::format("{} rules were checked, none is broken", kRules);

@@ -118,9 +118,8 @@ class TrendSentence {
   }
 
   std::string sizes() const {
-    std::vector<std::string> all;
-    for (const SizeOfTrend& size : first_.sizes) all.push_back(std::to_string(size.gpus));
-    return join(all, ", ");
+    const auto text = [](const SizeOfTrend& size) { return std::to_string(size.gpus); };
+    return join(mapped(first_.sizes, text), ", ");
   }
 
   // "0.181", of rates, which have no Karp-Flatt fraction by name, "18 %".

@@ -18,11 +18,9 @@ namespace {
 constexpr char kEndOfMetrics[] = "# EOF\n";
 
 std::vector<double> list_seconds(const Subject& subject) {
-  std::vector<double> seconds;
   const auto it = subject.samples.find(Quantity::time);
-  if (it == subject.samples.end()) return seconds;
-  for (const Sample& sample : it->second) seconds.push_back(sample.value);
-  return seconds;
+  if (it == subject.samples.end()) return {};
+  return mapped(it->second, &Sample::value);
 }
 
 std::string unit_name(const Subject& subject) {

@@ -18,8 +18,7 @@ namespace {
 using RoundSet = std::set<RoundKey>;
 
 std::size_t count_busy(const Samples& samples) {
-  return static_cast<std::size_t>(
-      std::count_if(samples.begin(), samples.end(), [](const Sample& s) { return s.is_busy; }));
+  return count_where(samples, &Sample::is_busy);
 }
 
 RoundSet busy_rounds(const Samples& samples) {

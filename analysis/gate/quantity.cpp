@@ -28,12 +28,7 @@ const QuantityInfo& quantity_info(Quantity quantity) {
 }
 
 Quantity parse_quantity(const std::string& key, const std::string& option) {
-  std::vector<std::string> known;
-  for (const QuantityInfo& info : quantities()) {
-    if (info.key == key) return info.quantity;
-    known.emplace_back(info.key);
-  }
-  throw usage_error("unknown quantity \"" + key + "\"", option, suggestion(key, known));
+  return row_named(quantities(), &QuantityInfo::key, key, "quantity", option).quantity;
 }
 
 Thresholds default_thresholds() {

@@ -74,12 +74,9 @@ struct SharedPoint {
 
   std::optional<Estimate> ratio() const {
     if (!check) return std::nullopt;
-    Estimate ratio{1 + *check->change, check->interval,
-                   std::min(check->baseline_runs, check->current_runs)};
-    if (ratio.interval) {
-      ratio.interval = Interval{1 + ratio.interval->low, 1 + ratio.interval->high};
-    }
-    return ratio;
+    const Estimate change{*check->change, check->interval,
+                          std::min(check->baseline_runs, check->current_runs)};
+    return transformed(change, [](double share) { return 1 + share; });
   }
 
   std::string origin_of_interval() const {

@@ -196,9 +196,7 @@ std::set<RoundKey> shared_rounds(const Samples& baseline, const Samples& current
 }
 
 std::size_t count_sessions(const Samples& samples) {
-  std::set<std::string> sessions;
-  for (const Sample& sample : samples) sessions.insert(sample.session);
-  return sessions.size();
+  return distinct(samples, &Sample::session).size();
 }
 
 std::map<RoundKey, double> means_of_rounds(const Samples& samples, const QuantityInfo& info) {

@@ -396,8 +396,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
   const bool has_runs = std::any_of(side.subjects.begin(), side.subjects.end(),
                                     [](const Subject& s) { return s.runs > 0 || s.not_ended > 0; });
   if (has_runs) return side;
-  std::vector<std::string> names;
-  for (const auto& place : places) names.push_back(place.string());
+  const auto names = mapped(places, [](const auto& place) { return place.string(); });
   if (side.shared > 0) {
     throw usage_error(fmt::format("{} and {} are the same runs", name, other.name),
                       join(names, ", "), "name the runs of another build or day");

@@ -37,9 +37,7 @@ double compute_mean(const std::vector<double>& values, const QuantityInfo& info)
 
 template <typename Key>
 std::vector<double> values_in(const std::map<Key, double>& means) {
-  std::vector<double> values;
-  for (const auto& [key, mean] : means) values.push_back(mean);
-  return values;
+  return mapped(means, [](const auto& mean) { return mean.second; });
 }
 
 // What a side's mean is taken over, scaled: its runs, its sessions, or the rounds that both have.
@@ -304,11 +302,10 @@ void fill_in(Weighed& weighed) {
   check.difference = weighed.difference;
   if (check.evidence == Replication::none) return;
   const QuantityInfo& info = quantity_info(check.quantity);
-  check.change = as_change(weighed.difference.mean, info);
+  const auto change = [&](double difference) { return as_change(difference, info); };
+  check.change = change(weighed.difference.mean);
   const auto interval = weighed.rounds ? weighed.rounds->interval() : weighed.difference.interval();
-  if (interval) {
-    check.interval = Interval{as_change(interval->low, info), as_change(interval->high, info)};
-  }
+  if (interval) check.interval = transformed(*interval, change);
   const bool counts = weighed.difference.count >= kFewestRuns;
   if (counts && std::abs(*check.change) > kRounding) {
     check.p = weighed.rounds ? weighed.rounds->p_value() : weighed.difference.p_value();

@@ -58,8 +58,7 @@ std::map<std::string, FactOfSides> collect_facts(const HistorySeries& series, st
 }
 
 std::size_t known(const Texts& texts) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(texts, [](const auto& t) { return !t.empty(); }));
+  return count_where(texts, [](const std::string& text) { return !text.empty(); });
 }
 
 double compute_separation(const FactOfSides& sides) {

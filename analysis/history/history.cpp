@@ -78,13 +78,9 @@ class Splits {
  public:
   // Adds the series of one metric of a study, which share what is known about their noise.
   void add(const std::vector<SeriesHistory*>& all) {
-    std::vector<BestSplit> splits;
-    for (const SeriesHistory* each : all) {
-      splits.push_back(best_split(each->series->scaled_values()));
-    }
-    std::vector<Difference*> differences;
-    for (BestSplit& split : splits) differences.push_back(&split.difference);
-    moderate(differences);
+    std::vector<BestSplit> splits = mapped(
+        all, [](const SeriesHistory* each) { return best_split(each->series->scaled_values()); });
+    moderate(mapped(splits, [](BestSplit& split) { return &split.difference; }));
     for (std::size_t i = 0; i < all.size(); ++i) splits_.push_back({all[i], splits[i]});
   }
 
@@ -112,8 +108,7 @@ class Splits {
 
   // `level`: of one of them.
   std::vector<bool> decide(double level, double (BestSplit::*p_value)() const) const {
-    std::vector<double> p_values;
-    for (const Split& each : splits_) p_values.push_back((each.split.*p_value)());
+    const auto p_values = mapped(splits_, [&](const Split& one) { return (one.split.*p_value)(); });
     return find_discoveries(p_values, level * static_cast<double>(p_values.size()));
   }
 

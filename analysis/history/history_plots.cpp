@@ -91,8 +91,7 @@ Plot make_plot(const StudyHistory& study, const SeriesHistory& each) {
                          series.sessions[level.end - 1].day,
                          shown(level.mean),
                          {}};
-    if (level.interval)
-      made.interval = Interval{shown(level.interval->low), shown(level.interval->high)};
+    if (level.interval) made.interval = transformed(*level.interval, shown);
     timeline.levels.push_back(made);
   }
   for (const LevelShift& shift : each.found.shifts) {

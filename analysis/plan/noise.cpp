@@ -14,6 +14,7 @@
 #include "analysis/statistics/robust.h"
 #include "analysis/study/cost.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/facts/rank.h"
 #include "results/step_samples.h"
 
@@ -194,8 +195,7 @@ class NoiseEstimator {
         has_rounds() && std::all_of(points_of_round.begin(), points_of_round.end(),
                                     [](const auto& e) { return e.second.size() > 1; });
     double freedom = static_cast<double>(all_.size() - points);
-    std::set<std::string> sessions;
-    for (const PilotRun& one : all_) sessions.insert(one.session);
+    const auto sessions = distinct(all_, &PilotRun::session);
     if (are_rounds_shared_) {
       before_rounds_ = all_;
       std::size_t rounds = 0;
@@ -228,13 +228,11 @@ class NoiseEstimator {
       ++squares[one.name].count;
     }
     std::vector<Difference> own;
-    std::vector<Difference*> pointers;
     for (const auto& [name, sum] : squares) {
       const double count = sum.count * share;
       own.push_back({0, std::sqrt(sum.sum / count), count, 1});
     }
-    for (Difference& each : own) pointers.push_back(&each);
-    moderate(pointers);
+    moderate(mapped(own, [](Difference& each) { return &each; }));
     std::size_t i = 0;
     for (const auto& [name, sum] : squares) {
       noise_.points[name].sd = own[i].standard_error;
@@ -277,13 +275,11 @@ class NoiseEstimator {
         [](const PilotRun& one) { return one.point; });
     const Level& round = noise_.levels.back();
     const double within = variance_ + round.sd.value_or(0) * round.sd.value_or(0);
-    std::set<std::string> sessions, nodes;
-    std::set<Key> pairs;
-    for (const PilotRun& one : all_) {
-      sessions.insert(one.session);
-      nodes.insert(one.node);
-      pairs.emplace(one.session, one.node);
-    }
+    const auto sessions = distinct(all_, &PilotRun::session);
+    const auto nodes = distinct(all_, &PilotRun::node);
+    const auto pairs = distinct(all_, [](const PilotRun& one) {
+      return Key{one.session, one.node};
+    });
     const std::string why = sessions.size() < 2             ? "one session"
                             : found.degrees_of_freedom <= 0 ? "no point has runs in two sessions"
                                                             : "";
@@ -296,8 +292,7 @@ class NoiseEstimator {
   }
 
   void add_nodes() {
-    std::set<std::string> nodes;
-    for (const PilotRun& one : all_) nodes.insert(one.node);
+    const auto nodes = distinct(all_, &PilotRun::node);
     const GroupVariance found = estimate_variance(
         all_, &PilotRun::residual,
         [](const PilotRun& one) {

@@ -129,9 +129,7 @@ std::optional<double> red_if_rounds_resemble(const Judgement& judgement, const G
       }
       differences.push_back(paired_difference(rounds));
     }
-    std::vector<Difference*> pointers;
-    for (Difference& each : differences) pointers.push_back(&each);
-    moderate(pointers);
+    moderate(mapped(differences, [](Difference& each) { return &each; }));
     const std::vector<double> adjusted =
         holm_adjusted(mapped(differences, &Difference::p_value), tests);
     std::vector<const Check*> suspects;

@@ -61,8 +61,7 @@ BackendRows group_settings(const PlotSource& source) {
 
 // Leaves the largest sizes.
 void keep_largest(BackendRows& settings) {
-  std::vector<int> sizes;
-  for (const auto& [setting, rows] : settings) sizes.push_back(setting.gpus);
+  std::vector<int> sizes = mapped(settings, [](const auto& each) { return each.first.gpus; });
   std::ranges::sort(sizes, std::greater());
   const int least = sizes.size() > kMostGroups ? sizes[kMostGroups] + 1 : 0;
   std::erase_if(settings, [&](const auto& setting) { return setting.first.gpus < least; });

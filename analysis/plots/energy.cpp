@@ -29,11 +29,9 @@ PlotSeries efficiency_series(const ScalingSeries& series, const std::string& nam
   for (const SizeGroup& group : series.groups) {
     const RowFacts* row = most_efficient(group);
     if (!row) continue;
-    PlotPoint point{static_cast<double>(group.gpus), 100 * row->energy_efficiency->value, {}};
-    if (const auto& interval = row->energy_efficiency->interval) {
-      point.interval = Interval{100 * interval->low, 100 * interval->high};
-    }
-    line.points.push_back(point);
+    const Estimate shown =
+        transformed(*row->energy_efficiency, [](double share) { return 100 * share; });
+    line.points.push_back({static_cast<double>(group.gpus), shown.value, shown.interval});
   }
   return line;
 }
@@ -45,13 +43,9 @@ PlotSeries time_series(const ScalingSeries& series, const std::string& name) {
     for (const RowFacts* row : group.rows) {
       const auto joules = mean_amount(*row->row, energy_joules);
       if (!row->energy_efficiency || !row->fit_seconds || !joules) continue;
-      PlotPoint point{row->fit_seconds->value, joules->value / kWattHour, {}};
-      if (joules->interval) {
-        point.interval =
-            Interval{joules->interval->low / kWattHour, joules->interval->high / kWattHour};
-      }
-      point.label = std::to_string(group.gpus);
-      line.points.push_back(point);
+      const Estimate shown = transformed(*joules, [](double each) { return each / kWattHour; });
+      line.points.push_back({row->fit_seconds->value, shown.value, shown.interval});
+      line.points.back().label = std::to_string(group.gpus);
     }
   }
   std::ranges::stable_sort(line.points, {}, &PlotPoint::x);

@@ -42,10 +42,9 @@ PlotSeries make_series(const ScalingSeries& series, const std::string& otherwise
           return speed_up_estimate(*a).value < speed_up_estimate(*b).value;
         });
     const double scale = per_replica ? 100.0 / group.gpus : 1;
-    PlotPoint point{static_cast<double>(group.gpus), speed_up_estimate(*best).value * scale, {}};
-    if (const auto& interval = speed_up_estimate(*best).interval) {
-      point.interval = Interval{interval->low * scale, interval->high * scale};
-    }
+    const Estimate shown =
+        transformed(speed_up_estimate(*best), [&](double ratio) { return ratio * scale; });
+    PlotPoint point{static_cast<double>(group.gpus), shown.value, shown.interval};
     point.ringed = best->is_barred();
     point.runs = run_values(*best, rates, *point.y);
     line.points.push_back(point);
@@ -144,9 +143,7 @@ std::vector<Tic> size_tics(const std::vector<PlotSeries>& series, bool logarithm
     });
     if (!crowded) taken.insert(size);
   }
-  std::vector<Tic> result;
-  for (const int size : taken) result.push_back({static_cast<double>(size), std::to_string(size)});
-  return result;
+  return mapped(taken, [](int at) { return Tic{static_cast<double>(at), std::to_string(at)}; });
 }
 
 // Speed-up over replicas: one line per series, error bars, a dashed ideal line. Needs a row with

@@ -196,9 +196,8 @@ std::string colour(std::size_t index) {
 }
 
 std::string tics_script(const std::vector<Tic>& tics) {
-  std::vector<std::string> parts;
-  for (const Tic& tic : tics) parts.push_back(fmt::format("{} {}", quoted(tic.label), tic.at));
-  return fmt::format("set xtics ({})\n", join(parts, ", "));
+  const auto text = [](const Tic& tic) { return fmt::format("{} {}", quoted(tic.label), tic.at); };
+  return fmt::format("set xtics ({})\n", join(mapped(tics, text), ", "));
 }
 
 std::string line_style(std::size_t index, const LineLook& look, bool predicted) {

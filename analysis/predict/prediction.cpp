@@ -31,9 +31,7 @@ bool is_finite(const Estimate& value) {
 }
 
 std::vector<int> list_sizes(const std::vector<const Row*>& rows) {
-  std::vector<int> sizes;
-  for (const Row* row : rows) sizes.push_back(row->first()->layout.gpus);
-  return sizes;
+  return mapped(rows, [](const Row* row) { return row->first()->layout.gpus; });
 }
 
 bool is_of_several_nodes(const Row* row) {
@@ -127,11 +125,8 @@ class SeriesPrediction {
   }
 
   // A cost is the seconds of the run, or of a sample.
-  Estimate to_value(Estimate cost) const {
-    if (!it_.rates) return cost;
-    cost.value = 1 / cost.value;
-    if (cost.interval) cost.interval = Interval{1 / cost.interval->high, 1 / cost.interval->low};
-    return cost;
+  Estimate to_value(const Estimate& cost) const {
+    return it_.rates ? transformed(cost, [](double each) { return 1 / each; }) : cost;
   }
 
   // `worker_time`: of laws.

@@ -41,12 +41,10 @@ void check_screen_nodes(const MachineScreen& screen, const std::string& file) {
 Cell slower_cell(const SlowPart& part) {
   const auto percent = [](double times) { return 100 * (times - 1); };
   std::string text = fmt::format("{:.1f}", percent(part.times.value));
-  std::optional<Interval> interval;
-  if (part.times.interval) {
-    interval = Interval{part.times.interval->low, part.times.interval->high};
+  if (const auto& interval = part.times.interval) {
     text += fmt::format(" [{:.1f}, {:.1f}]", percent(interval->low), percent(interval->high));
   }
-  return {text, part.times.value, interval};
+  return {text, part.times.value, part.times.interval};
 }
 
 // "8.0 % slower in sums of 4 MB"
@@ -57,8 +55,8 @@ std::string slower_text(const SlowPart& part) {
 std::string screen_headline(const ScreenVerdict& verdict) {
   if (verdict.slow.empty()) return "No part is slower than those like it";
   const SlowPart& first = verdict.slow.front();
-  std::set<std::string> parts;  // one may be slow in several measures
-  for (const SlowPart& part : verdict.slow) parts.insert(part.name);
+  // One may be slow in several measures.
+  const auto parts = distinct(verdict.slow, &SlowPart::name);
   return fmt::format("{}: {} is {} than those like it{}",
                      counted(static_cast<double>(parts.size()), "slow part"), first.name,
                      slower_text(first), parts.size() > 1 ? "; the others are below" : "");

@@ -100,11 +100,8 @@ std::vector<double> logarithms(std::span<const double> values) {
 }
 
 Estimate as_factor(const Difference& logs, double confidence) {
-  Estimate estimate{std::exp(logs.mean), std::nullopt, logs.count, logs.needed};
-  if (const auto interval = logs.interval(confidence)) {
-    estimate.interval = Interval{std::exp(interval->low), std::exp(interval->high)};
-  }
-  return estimate;
+  const Estimate mean{logs.mean, logs.interval(confidence), logs.count, logs.needed};
+  return transformed(mean, [](double log) { return std::exp(log); });
 }
 
 Estimate geometric_mean(std::span<const double> values, Stopping stopping) {

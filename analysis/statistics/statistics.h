@@ -63,6 +63,19 @@ struct Estimate {
   std::size_t needed = kFewestRuns;  // values for a decision
 };
 
+// By a function that only grows, or only falls.
+template <typename Function>
+Interval transformed(const Interval& interval, const Function& function) {
+  const double a = function(interval.low), b = function(interval.high);
+  return {std::min(a, b), std::max(a, b)};
+}
+template <typename Function>
+Estimate transformed(Estimate estimate, const Function& function) {
+  estimate.value = function(estimate.value);
+  if (estimate.interval) estimate.interval = transformed(*estimate.interval, function);
+  return estimate;
+}
+
 enum class RatioKind {
   single,  // too few runs for an interval
   paired,  // t interval of the log ratios of runs that shared a round

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "analysis/statistics/statistics.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -120,10 +121,7 @@ ScaledSeries select_sessions(const ScaledSeries& series, const std::vector<std::
 
 std::vector<double> select_values(const std::vector<double>& values,
                                   const std::vector<std::size_t>& indices) {
-  std::vector<double> selected;
-  selected.reserve(indices.size());
-  for (const std::size_t i : indices) selected.push_back(values[i]);
-  return selected;
+  return mapped(indices, [&](std::size_t i) { return values[i]; });
 }
 
 double neighbour_noise(const ScaledSeries& series) {

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "engine/core/text.h"
+
 namespace paceline {
 
 namespace {
@@ -286,11 +288,7 @@ std::optional<UndatedCurve> find_rival(const ScaledSeries& series, std::span<con
     if (drifts && days.empty()) break;
     Residuals beside(series, resemblance);
     beside.add(Values(sessions, 1));
-    if (drifts) {
-      Values since;
-      for (const double day : days) since.push_back(day - days.front());
-      beside.add(since);
-    }
+    if (drifts) beside.add(mapped(days, [&](double day) { return day - days.front(); }));
     for (std::size_t k = 0; k < steps.size(); ++k) {
       if (k < first || k > last) beside.add(step_at(sessions, steps[k]));
     }

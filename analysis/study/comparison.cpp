@@ -61,9 +61,8 @@ class Comparer {
     result_.base = base;
     result_.rates = needs_rates();
     if (base.kind == Base::smallest) find_smallest();
-    for (std::size_t i = 0; i < study.rows.size(); ++i) {
-      values_.push_back(mean_cost(study.rows[i], result_.rates).value);
-    }
+    values_ =
+        mapped(study.rows, [&](const Row& row) { return mean_cost(row, result_.rates).value; });
     for (std::size_t i = 0; i < study.rows.size(); ++i) add_possible_base(i);
   }
 
@@ -416,9 +415,8 @@ std::vector<std::string> differing(const Study& study) {
   std::vector<std::string> names = study.axes;
   if (study.rows.empty()) return names;
   for (const char* name : {"backend", "gpus", cpus_name(study.rows.front().first())}) {
-    std::set<std::string> values;
-    for (const Row& row : study.rows) values.insert(setting_text(row.first(), name));
-    if (values.size() > 1) names.emplace_back(name);
+    const auto value = [&](const Row& row) { return setting_text(row.first(), name); };
+    if (distinct(study.rows, value).size() > 1) names.emplace_back(name);
   }
   return names;
 }

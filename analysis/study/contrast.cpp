@@ -31,9 +31,7 @@ std::vector<std::vector<Values>> by_session(const RowValues& row) {
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     sessions[row.has_sessions ? row.units[i].first : ""].push_back(row.values[i]);
   }
-  std::vector<std::vector<Values>> all;
-  for (auto& [session, values] : sessions) all.push_back(std::move(values));
-  return all;
+  return mapped(sessions, [](auto& session) { return std::move(session.second); });
 }
 
 // The rows' means, each session with the same weight in all rows: what a session shares cancels.

@@ -1,7 +1,6 @@
 // Functions of the means of several rows, with their uncertainty.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -123,8 +122,7 @@ class Judged {
   Judged transformed(Function function) const {
     return match(
         [&](const Known& known) {
-          const double a = function(known.interval.low), b = function(known.interval.high);
-          return Judged(function(known.value), Interval{std::min(a, b), std::max(a, b)});
+          return Judged(function(known.value), paceline::transformed(known.interval, function));
         },
         [&](double value, const WeakEvidence& why) { return Judged(function(value), why); });
   }

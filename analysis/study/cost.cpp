@@ -244,8 +244,7 @@ Ratio compare_amounts(const Row& base, const Row& row, const RunFact& amount) {
 }
 
 std::size_t runs_with(const Row& row, const RunFact& fact) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(row.runs, [&](const Run& run) { return fact(run).has_value(); }));
+  return count_where(row.runs, [&](const Run& run) { return fact(run).has_value(); });
 }
 
 }  // namespace paceline

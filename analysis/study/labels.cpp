@@ -155,9 +155,7 @@ std::string program_of_all(const Study& study) {
 // What was trained. Programs of the user's own stand under the name of their study.
 std::string trained_name(const Study& study) {
   if (std::string program = program_of_all(study); !program.empty()) return program;
-  std::set<std::string> names;
-  for (const Row& row : study.rows) names.insert(row.first()->study);
-  names.erase("");
+  const std::set<std::string> names = study_names(study);
   if (study.workload != kCommandWorkload || names.empty()) return study.workload;
   constexpr std::size_t kMost = 2;
   return join_first(kMost, {names.begin(), names.end()});
@@ -217,8 +215,7 @@ std::vector<std::string> left_out_notes(const StoreContent& content,
   }
   std::vector<std::string> lines;
   for (const auto& [end, runs] : endings) {
-    std::set<std::string> points;
-    for (const Run* run : runs) points.insert(point_label(*run));
+    const auto points = distinct(runs, [](const Run* run) { return point_label(*run); });
     const std::string of = points.size() > 1 ? fmt::format(" of {} points", points.size()) : "";
     lines.push_back(runs.size() == 1
                         ? fmt::format("not in the table: a run that {} ({})", end, runs[0]->where)
@@ -321,8 +318,7 @@ void add_row_warnings(Study& study) {
 }
 
 std::size_t busy_runs(const Row& row) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(row.runs, [](const Run& run) { return run.is_busy(); }));
+  return count_where(row.runs, &Run::is_busy);
 }
 
 std::vector<std::string> machine_notes(const Study& study) {
@@ -390,8 +386,8 @@ std::string row_label(const Row& row) {
   if (const std::size_t busy = busy_runs(row); busy > 0) {
     labels.insert("busy" + in_runs(busy, row));
   }
-  const auto missed = static_cast<std::size_t>(std::ranges::count_if(
-      row.runs, [](const Run& run) { return !run.goal.empty() && !run.goal_reached; }));
+  const std::size_t missed =
+      count_where(row.runs, [](const Run& run) { return !run.goal.empty() && !run.goal_reached; });
   if (missed > 0) labels.insert("goal not reached" + in_runs(missed, row));
   if (!row.work.empty()) labels.insert(row.work);
   if (const std::size_t older = row.older_runs; older > 0) {
@@ -430,8 +426,7 @@ std::string study_title(const Study& study) {
 }
 
 std::set<std::string> study_names(const Study& study) {
-  std::set<std::string> names;
-  for (const Row& row : study.rows) names.insert(row.first()->study);
+  auto names = distinct(study.rows, [](const Row& row) { return row.first()->study; });
   names.erase("");
   return names;
 }
@@ -480,8 +475,7 @@ std::vector<std::string> point_names(const Study& study, const std::vector<const
   std::vector<std::string> names(rows.size());
   if (rows.empty()) return names;
   for (std::size_t k = 0; k < parts.front().size(); ++k) {
-    std::set<std::string> seen;
-    for (const auto& row : parts) seen.insert(row[k]);
+    const auto seen = distinct(parts, [k](const auto& row) { return row[k]; });
     if (seen.size() < 2 && k != kReplicas && rows.size() > 1) continue;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (parts[i][k].empty()) continue;

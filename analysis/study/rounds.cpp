@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <set>
 
 #include "analysis/statistics/robust.h"
 #include "engine/core/text.h"
@@ -52,9 +51,7 @@ std::map<std::string, std::map<std::size_t, ByRound>> by_session(const std::vect
 }
 
 std::vector<int> rounds_in(const ByRound& row) {
-  std::vector<int> rounds;
-  for (const auto& [round, runs] : row) rounds.push_back(round);
-  return rounds;
+  return mapped(row, [](const auto& round) { return round.first; });
 }
 
 std::vector<int> most_common_rounds(const std::map<std::size_t, ByRound>& rows) {
@@ -75,9 +72,7 @@ RoundMatrix select_rows(const SessionRounds& of, const std::vector<std::size_t>&
 }
 
 std::vector<double> first_quantity(const RowValues& row) {
-  std::vector<double> values;
-  for (const std::vector<double>& unit : row.values) values.push_back(unit.front());
-  return values;
+  return mapped(row.values, [](const std::vector<double>& unit) { return unit.front(); });
 }
 
 }  // namespace
@@ -142,8 +137,7 @@ bool should_pool(const std::vector<Row>& rows, Pooling pooling) {
 Difference trimmed_contrast(const RowValues& base, const RowValues& row) {
   const std::vector<RowValues> rows = within_sessions({base, row});
   std::vector<double> differences;
-  std::set<std::string> sessions;
-  for (const auto& [session, round] : rows[0].units) sessions.insert(session);
+  const auto sessions = distinct(rows[0].units, [](const auto& unit) { return unit.first; });
   for (const RowMeans& means : paired_means(rows)) {
     differences.push_back(means[1][0] - means[0][0]);
   }

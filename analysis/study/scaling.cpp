@@ -289,13 +289,7 @@ double karp_flatt(double speed_up, double replicas) {
 }
 
 Estimate karp_flatt(const Estimate& speed_up, double replicas) {
-  Estimate fraction{karp_flatt(speed_up.value, replicas), std::nullopt, speed_up.count,
-                    speed_up.needed};
-  if (const auto& known = speed_up.interval) {
-    fraction.interval =
-        Interval{karp_flatt(known->high, replicas), karp_flatt(known->low, replicas)};
-  }
-  return fraction;
+  return transformed(speed_up, [&](double value) { return karp_flatt(value, replicas); });
 }
 
 int fraction_digits(double fraction) {

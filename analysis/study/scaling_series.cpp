@@ -115,13 +115,9 @@ std::optional<Estimate> share(const Row& row, const RunFact& fact) {
   return result;
 }
 
-std::optional<Estimate> divided(std::optional<Estimate> estimate, double by) {
+std::optional<Estimate> divided(const std::optional<Estimate>& estimate, double by) {
   if (!estimate) return std::nullopt;
-  estimate->value /= by;
-  if (estimate->interval) {
-    estimate->interval = Interval{estimate->interval->low / by, estimate->interval->high / by};
-  }
-  return estimate;
+  return transformed(*estimate, [by](double value) { return value / by; });
 }
 
 }  // namespace
@@ -172,9 +168,7 @@ std::vector<ScalingSeries> make_scaling_series(const Study& study, const Compari
     all_series.emplace_back(parts, std::move(series));
   }
   name_series(all_series);
-  std::vector<ScalingSeries> result;
-  for (auto& [parts, series] : all_series) result.push_back(std::move(series));
-  return result;
+  return mapped(all_series, [](auto& series) { return std::move(series.second); });
 }
 
 std::vector<RowSeries> make_row_series(const Study& study, const Comparison& comparison) {
@@ -215,9 +209,7 @@ std::vector<RowSeries> make_row_series(const Study& study, const Comparison& com
   std::vector<std::pair<Parts, RowSeries>> kept;
   std::ranges::remove_copy_if(all_series, std::back_inserter(kept), is_base);
   name_series(kept);
-  std::vector<RowSeries> result;
-  for (auto& [parts, series] : kept) result.push_back(std::move(series));
-  return result;
+  return mapped(kept, [](auto& series) { return std::move(series.second); });
 }
 
 std::optional<double> mean(const Row& row, const RunFact& fact) {

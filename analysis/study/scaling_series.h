@@ -33,6 +33,13 @@ struct RowFacts {
   // Its speed-up is in brackets.
   bool is_barred() const { return speed_up && speed_up->standing.is_barred(); }
   bool is_worse_than_others() const { return among_all && among_all->is_barred(); }
+  std::optional<Estimate> ratio() const {
+    return speed_up ? std::optional(speed_up->ratio.estimate) : std::nullopt;
+  }
+  std::string interval_kind() const {  // of the ratio: "paired", "welch"; empty without one
+    if (!speed_up || !speed_up->ratio.estimate.interval) return "";
+    return speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
+  }
   const Run& run() const { return row->first(); }
 };
 

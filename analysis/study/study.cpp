@@ -24,9 +24,8 @@ void add_note(Study& study, const std::string& note) {
 }
 
 std::string format_selections(const std::vector<Selection>& selections) {
-  std::vector<std::string> parts;
-  for (const auto& [key, values] : selections) parts.push_back(key + "=" + join(values, ","));
-  return join(parts, ", ");
+  const auto text = [](const Selection& each) { return each.key + "=" + join(each.values, ","); };
+  return join(mapped(selections, text), ", ");
 }
 
 bool is_parameter(const std::string& key) {
@@ -53,11 +52,9 @@ std::vector<ExpectedRuns> selected(std::vector<ExpectedRuns> plans,
 }
 
 std::vector<Row> make_rows(std::vector<Run> runs, const MatchRule& rule) {
-  std::vector<Row> rows;
-  for (EvidencePoint& point : group_points(std::move(runs), rule)) {
-    rows.push_back({{std::move(point)}, false, {}, ""});
-  }
-  return rows;
+  return mapped(group_points(std::move(runs), rule), [](EvidencePoint& point) {
+    return Row{{std::move(point)}, false, {}, ""};
+  });
 }
 
 void add_controls(std::vector<Row>& rows, const std::vector<Run>& controls, const MatchRule& rule) {
@@ -299,9 +296,7 @@ void add_notes(std::vector<Study>& studies, const StoreContent& content,
 }  // namespace
 
 std::size_t count_sessions(const Row& row) {
-  std::set<std::string> sessions;
-  for (const Run& run : row.runs) sessions.insert(run->session);
-  return sessions.size();
+  return distinct(row.runs, [](const Run& run) { return run->session; }).size();
 }
 
 std::size_t units_in(const Row& row) {
@@ -327,8 +322,7 @@ std::vector<double> run_weights(const Row& row) {
 Row runs_in_common(const Row& row, const Row& other) {
   Row common = row;
   if (!knows_sessions(row) || !knows_sessions(other)) return common;
-  std::set<std::string> sessions;
-  for (const Run& run : other.runs) sessions.insert(run->session);
+  const auto sessions = distinct(other.runs, [](const Run& run) { return run->session; });
   std::erase_if(common.runs, [&](const Run& run) { return !sessions.contains(run->session); });
   return common;
 }

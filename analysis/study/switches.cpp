@@ -78,9 +78,8 @@ std::vector<std::vector<std::size_t>> contests(const std::vector<Row>& rows) {
   }
   std::vector<std::vector<std::size_t>> result;
   for (auto& [place, members] : by_place) {
-    std::set<std::string> programs;
-    for (const std::size_t i : members) programs.insert(describe_program(rows[i]));
-    if (programs.size() > 1) result.push_back(std::move(members));
+    const auto program = [&](std::size_t i) { return describe_program(rows[i]); };
+    if (distinct(members, program).size() > 1) result.push_back(std::move(members));
   }
   return result;
 }
@@ -222,9 +221,7 @@ void compare_work(std::vector<Row>& rows) {
         const std::string text = matters(fact, rows[i]) ? fact.text(rows[i].first()) : "";
         if (!text.empty()) texts[i] = text;
       }
-      std::set<std::string> values;
-      for (const auto& [i, text] : texts) values.insert(text);
-      if (values.size() < 2) continue;
+      if (distinct(texts, [](const auto& each) { return each.second; }).size() < 2) continue;
       for (const auto& [i, text] : texts) {
         std::string& work = rows[i].work;
         work += (work.empty() ? "unequal work: " : ", ") + text;

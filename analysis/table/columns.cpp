@@ -78,10 +78,7 @@ constexpr double kKilo = 1000;
 
 Cell scaled_cell(const std::optional<Estimate>& estimate, double unit) {
   if (!estimate) return {};
-  Estimate shown = *estimate;
-  shown.value /= unit;
-  if (shown.interval)
-    shown.interval = Interval{shown.interval->low / unit, shown.interval->high / unit};
+  const Estimate shown = transformed(*estimate, [&](double value) { return value / unit; });
   Cell cell = estimate_cell(shown, decimals_for(shown.value, 3));
   cell.value = estimate->value;
   cell.interval = estimate->interval;
@@ -202,13 +199,10 @@ void add_cost(RowColumns& all, const Study& study) {
   // Of tokens: samples are of any size.
   if (study.unit != Unit{} && !study.unit.is_own()) {
     const auto cell = [](const RowFacts& facts, RunQuantity hours) {
-      auto each = ratio_of_sums(*facts.row, hours, &Run::samples);
+      const auto each = ratio_of_sums(*facts.row, hours, &Run::samples);
       if (!each) return Cell{};
-      each->value *= kBillion;
-      if (each->interval) {
-        each->interval = Interval{each->interval->low * kBillion, each->interval->high * kBillion};
-      }
-      return estimate_cell(*each, decimals_for(each->value, 3));
+      const Estimate shown = transformed(*each, [](double value) { return value * kBillion; });
+      return estimate_cell(shown, decimals_for(shown.value, 3));
     };
     add(("gpu_hours_per_billion_" + study.unit.name).c_str(),
         ("GPU-hours a\nbillion " + study.unit.name).c_str(), kHours, cell, gpu_hours)

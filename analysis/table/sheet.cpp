@@ -180,10 +180,6 @@ std::string size_verdict_text(const SheetSize& size, const std::string& common, 
   return join(parts, "; ");
 }
 
-std::optional<Estimate> sheet_speed_up(const SheetSize& size) {
-  return size.facts.speed_up ? std::optional(size.facts.speed_up->ratio.estimate) : std::nullopt;
-}
-
 Cell hours_of_runs(const Estimate& hours) {
   return estimate_cell(hours, decimals_for(hours.value, 3));
 }
@@ -226,7 +222,7 @@ Table make_size_table(const SheetData& data, double least) {
       .set(&Column::shown, data.comparison.rates)
       .interval("speed_up", "speed-up",
                 [](Size size) {
-                  const auto ratio = sheet_speed_up(size);
+                  const auto ratio = size.facts.ratio();
                   return ratio ? estimate_cell(*ratio, 2) : Cell{};
                 })
       .essential()
@@ -242,13 +238,7 @@ Table make_size_table(const SheetData& data, double least) {
       .text("verdict", "verdict", [&](Size size) { return size_verdict_text(size, common, least); })
       .detail(2);
   if (interval_kinds(data.comparison) == "mixed") {
-    columns
-        .text("interval", "interval",
-              [](Size size) {
-                const auto* speed_up = size.facts.speed_up;
-                if (!speed_up || !speed_up->ratio.estimate.interval) return "";
-                return speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
-              })
+    columns.text("interval", "interval", [](Size size) { return size.facts.interval_kind(); })
         .detail(6);
   }
   return columns.table(data.sizes, "sizes");
@@ -417,7 +407,7 @@ Section choice_section(const SheetData& data, const SheetSize* chosen, double le
   if (chosen != nullptr) {
     if (chosen->verdict == SizeVerdict::held) {
       add("its efficiency: ", percent_estimate(chosen->facts.efficiency, 1).text + ", speed-up " +
-                                  estimate_cell(*sheet_speed_up(*chosen), 2).text);
+                                  estimate_cell(*chosen->facts.ratio(), 2).text);
     }
     add("", chosen->standing.doubt());
     add_cost_of(*chosen, section);

@@ -32,19 +32,9 @@ Cell ratio_cell(const std::optional<Estimate>& ratio, const Cell& made, const Ro
   return cell;
 }
 
-std::optional<Estimate> find_speed_up(const RowFacts& facts) {
-  return facts.speed_up ? std::optional(facts.speed_up->ratio.estimate) : std::nullopt;
-}
-
 Cell speed_up_cell(const RowFacts& facts) {
-  const std::optional<Estimate> ratio = find_speed_up(facts);
+  const std::optional<Estimate> ratio = facts.ratio();
   return ratio ? ratio_cell(ratio, estimate_cell(*ratio, 2), facts) : Cell{};
-}
-
-// A column that is shown if the rows of a table have different kinds of intervals.
-std::string interval_kind(const RowFacts& facts) {
-  if (!facts.speed_up || !facts.speed_up->ratio.estimate.interval) return "";
-  return facts.speed_up->ratio.kind == RatioKind::paired ? "paired" : "welch";
 }
 
 std::optional<double> step_phases(const Run& run) {
@@ -182,7 +172,7 @@ void add_ratios(RowColumns& all, const Study& study, const Comparison& compariso
   all.interval("efficiency", "efficiency",
                [=](const RowFacts& f) {
                  if (!compares) return Cell{};
-                 return ratio_cell(find_speed_up(f), percent_estimate(f.efficiency, 1), f);
+                 return ratio_cell(f.ratio(), percent_estimate(f.efficiency, 1), f);
                })
       .in("scaling")
       .detail(1)
@@ -444,7 +434,7 @@ Section make_section(const Study& study, const Comparison& comparison,
   rates ? add_time(columns, 5) : add_rate(columns, study, 5);
   add_details(columns, study);
   if (interval == "mixed") {
-    columns.text("interval", "interval", interval_kind).detail(3);
+    columns.text("interval", "interval", &RowFacts::interval_kind).detail(3);
   }
   add_layout(columns, study);
   add_cost(columns, study);

@@ -108,6 +108,12 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return "known: " + join_first(kMost, candidates);
 }
 
+void throw_unknown(std::string_view what, std::string_view name,
+                   const std::vector<std::string>& known, std::string_view where) {
+  throw usage_error(fmt::format("unknown {} \"{}\"", what, name), std::string(where),
+                    suggestion(name, known));
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   std::size_t start = 0;
@@ -244,8 +250,7 @@ void add_to_key(std::string& key, std::string_view part) {
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));
+  return count_where(text, [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; });
 }
 
 std::string wrapped(const std::string& sentence, std::size_t width, const std::string& first,

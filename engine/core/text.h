@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,6 +35,21 @@ std::optional<std::string> nearest(std::string_view word,
 
 // "did you mean "cpus_per_task"?", or "known: a, b, c" if none is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+// Throws usage: unknown `what` "name", with its suggestion().
+[[noreturn]] void throw_unknown(std::string_view what, std::string_view name,
+                                const std::vector<std::string>& known, std::string_view where);
+
+// The row whose `name_of` is `name`, or throw_unknown().
+template <typename Rows, typename NameOf>
+const auto& row_named(const Rows& rows, NameOf name_of, std::string_view name,
+                      std::string_view what, std::string_view where) {
+  const auto name_of_row = [&](const auto& row) { return std::string(std::invoke(name_of, row)); };
+  for (const auto& row : rows) {
+    if (name_of_row(row) == name) return row;
+  }
+  throw_unknown(what, name, mapped(rows, name_of_row), where);
+}
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
@@ -145,6 +161,21 @@ constexpr std::optional<Enum> value_in(const EnumName<Enum> (&names)[N], std::st
     if (name == row.name) return row.value;
   }
   return std::nullopt;
+}
+
+// The values of a function or member of each element, each once, sorted.
+template <typename Range, typename Function>
+auto distinct(Range&& range, Function function) {
+  using Result = std::invoke_result_t<Function&, decltype(*std::begin(range))>;
+  std::set<std::remove_cvref_t<Result>> found;
+  for (auto&& each : range) found.insert(std::invoke(function, each));
+  return found;
+}
+
+// How many elements meet a condition.
+template <typename Range, typename Condition>
+std::size_t count_where(const Range& range, Condition condition) {
+  return static_cast<std::size_t>(std::ranges::count_if(range, condition));
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/core/text.h"
 #include "engine/facts/timing.h"
 
 namespace paceline {
@@ -62,8 +63,7 @@ double median_without(std::vector<double> values, std::size_t left_out) {
 // What `measure` gives for rank `rank` beyond the median of the others.
 template <typename Measure>
 double compute_excess(const std::vector<Steps>& ranks, std::size_t rank, const Measure& measure) {
-  std::vector<double> values;
-  for (const Steps steps : ranks) values.push_back(measure(steps));
+  const std::vector<double> values = mapped(ranks, measure);
   return values[rank] - median_without(values, rank);
 }
 
@@ -93,8 +93,7 @@ std::optional<StragglerFacts> find_straggler(const std::vector<RankTimes>& times
     }
     ranks.push_back(steps.subspan(warmup));
   }
-  std::vector<double> work;
-  for (const Steps steps : ranks) work.push_back(mean_work(steps));
+  const std::vector<double> work = mapped(ranks, mean_work);
   const auto slowest =
       static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
   StragglerFacts straggler;

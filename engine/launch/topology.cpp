@@ -157,9 +157,7 @@ CpuSet usable_cpus() {
 }
 
 int Topology::usable_cores() const {
-  std::set<int> cores;
-  for (const Cpu& cpu : cpus) cores.insert(cpu.core);
-  return static_cast<int>(cores.size());
+  return static_cast<int>(distinct(cpus, &Cpu::core).size());
 }
 
 std::optional<int> Topology::numa_of_gpu(const std::string& pci) const {

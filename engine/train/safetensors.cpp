@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
+#include "engine/core/text.h"
 #include "engine/train/weights.h"
 
 namespace paceline {
@@ -113,9 +114,7 @@ std::vector<T> copied(std::string_view bytes) {
 
 template <typename T>
 std::vector<float> converted(std::string_view bytes) {
-  std::vector<float> floats;
-  for (const T value : copied<T>(bytes)) floats.push_back(static_cast<float>(value));
-  return floats;
+  return mapped(copied<T>(bytes), [](T value) { return static_cast<float>(value); });
 }
 
 std::vector<float> decode_values(const std::string& type, std::string_view bytes) {

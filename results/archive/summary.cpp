@@ -111,8 +111,7 @@ StudySummary summarize(const std::optional<ExpectedRuns>& plan, const std::vecto
   StudySummary summary;
   summary.study = *names.begin();
   summary.records = records.size();
-  summary.completed = static_cast<std::size_t>(
-      std::count_if(records.begin(), records.end(), [](const Record& r) { return is_result(r); }));
+  summary.completed = count_where(records, [](const Record& r) { return is_result(r); });
   if (plan) {
     summary.planned = plan->points.size() * static_cast<std::size_t>(plan->repeats);
     summary.missing = find_missing(*plan, records);

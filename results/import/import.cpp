@@ -348,12 +348,7 @@ const std::vector<ImportFormat>& import_formats() {
 }
 
 const ImportFormat& import_format_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ImportFormat& format : import_formats()) {
-    if (format.name == name) return format;
-    names.emplace_back(format.name);
-  }
-  throw usage_error("unknown format \"" + name + "\"", "import", suggestion(name, names));
+  return row_named(import_formats(), &ImportFormat::name, name, "format", "import");
 }
 
 void check_format(const ImportFormat& format, const ForeignFile& file) {
@@ -379,8 +374,7 @@ bool ImportedFile::is_warning(const std::string& note) {
 }
 
 std::string ImportedFile::text(bool dry_run) const {
-  const auto added = static_cast<std::size_t>(
-      std::ranges::count_if(records, [](const ImportedRecord& record) { return record.is_new; }));
+  const std::size_t added = count_where(records, &ImportedRecord::is_new);
   const std::size_t known = records.size() - added;
   std::string text = name + ": ";
   if (added > 0) {

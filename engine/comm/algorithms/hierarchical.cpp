@@ -129,14 +129,7 @@ Deadlines deadlines_of_leader(Deadlines deadlines) {
 
 std::vector<std::unique_ptr<Communicator>> connect_around(std::shared_ptr<Communicator> between,
                                                           const Membership& membership) {
-  auto shared = std::make_shared<ThreadTeam>();
-  shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
-  std::vector<std::unique_ptr<Communicator>> communicators;
-  for (int rank = 0; rank < membership.replicas_here; ++rank) {
-    communicators.push_back(
-        std::make_unique<HierarchicalCommunicator>(shared, rank, membership.deadlines, between));
-  }
-  return communicators;
+  return connect_threads<HierarchicalCommunicator>(membership, between);
 }
 
 std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,

@@ -66,14 +66,15 @@ class ThreadCommunicator : public Communicator {
   NodeAllReduce reduction_;
 };
 
-// One communicator of type T(shared, rank, deadlines) for each replica of this process.
-template <typename T>
-std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& membership) {
+// One communicator of type T(shared, rank, deadlines, more...) for each replica of this process.
+template <typename T, typename... More>
+std::vector<std::unique_ptr<Communicator>> connect_threads(const Membership& membership,
+                                                           const More&... more) {
   auto shared = std::make_shared<ThreadTeam>();
   shared->parts.resize(static_cast<std::size_t>(membership.replicas_here));
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < membership.replicas_here; ++rank) {
-    communicators.push_back(std::make_unique<T>(shared, rank, membership.deadlines));
+    communicators.push_back(std::make_unique<T>(shared, rank, membership.deadlines, more...));
   }
   return communicators;
 }

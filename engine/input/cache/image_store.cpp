@@ -156,9 +156,7 @@ void ImageStore::remember_bad(std::size_t i, const std::string& why) {
 
 std::vector<std::size_t> ImageStore::bad_samples() const {
   std::lock_guard lock(bad_mutex_);
-  std::vector<std::size_t> numbers;
-  for (const auto& [number, why] : bad_) numbers.push_back(number);
-  return numbers;
+  return mapped(bad_, [](const auto& bad) { return bad.first; });
 }
 
 std::string ImageStore::description() const {

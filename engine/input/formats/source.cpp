@@ -41,8 +41,7 @@ const std::shared_ptr<const SampleSource>& ImageSet::split(const std::string& sp
                       "get the missing file, or the whole set again");
   }
   if (split_name == "test" && splits.contains("validation")) return splits.at("validation");
-  std::vector<std::string> names;
-  for (const auto& [known, source] : splits) names.push_back(known);
+  const auto names = mapped(splits, [](const auto& known) { return known.first; });
   throw input_error("the data set has no split \"" + split_name + "\"", "data set " + name,
                     names.empty() ? "get the set again" : "it has: " + join(names, ", "));
 }

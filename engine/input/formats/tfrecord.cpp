@@ -86,8 +86,7 @@ wire::Feature* find_feature(wire::Example& example, const std::string& key) {
 }
 
 std::string list_keys(const wire::Example& example) {
-  std::vector<std::string> keys;
-  for (const auto& [key, feature] : example.features().feature()) keys.push_back(key);
+  auto keys = mapped(example.features().feature(), [](const auto& each) { return each.first; });
   std::sort(keys.begin(), keys.end());
   return keys.empty() ? "no feature at all" : join(keys, ", ");
 }

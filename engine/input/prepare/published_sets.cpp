@@ -60,12 +60,7 @@ const std::vector<PublishedSet>& published_sets() {
 }
 
 const PublishedSet& published_set_at(const std::string& name) {
-  std::vector<std::string> known;
-  for (const PublishedSet& set : published_sets()) {
-    if (set.name == name) return set;
-    known.push_back(set.name);
-  }
-  throw usage_error("unknown data set \"" + name + "\"", "", suggestion(name, known));
+  return row_named(published_sets(), &PublishedSet::name, name, "data set", "");
 }
 
 std::string make_url(const PublishedFile& file, const FetchOptions& options) {

@@ -17,6 +17,7 @@
 #include "engine/core/file.h"
 #include "engine/core/lane.h"
 #include "engine/core/pattern.h"
+#include "engine/core/text.h"
 #include "engine/train/checkpoint/format.h"
 
 namespace paceline {
@@ -74,9 +75,7 @@ std::vector<FoundCheckpoint> checkpoints_in(const fs::path& folder) {
   std::ranges::sort(aged, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second.folder < b.second.folder;
   });
-  std::vector<FoundCheckpoint> found;
-  for (auto& [age, one] : aged) found.push_back(std::move(one));
-  return found;
+  return mapped(aged, [](auto& one) { return std::move(one.second); });
 }
 
 // The newest whose files are what they were.
@@ -107,8 +106,7 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& run) {
 
 std::vector<fs::path> named_checkpoints(const fs::path& path) {
   if (fs::exists(path / kManifestFile)) return {path};
-  std::vector<fs::path> folders;
-  for (const FoundCheckpoint& one : find_checkpoints(path)) folders.push_back(one.folder);
+  std::vector<fs::path> folders = mapped(find_checkpoints(path), &FoundCheckpoint::folder);
   if (!folders.empty()) return folders;
   throw input_error("there is no checkpoint", path.string(),
                     "name the folder of a checkpoint, or of a run that has checkpoints");
