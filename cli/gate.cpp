@@ -152,7 +152,7 @@ void add_gate(CLI::App& app, Action& action) {
             "replace values of the spec (or AXIS=V1,V2; repeatable)")
       ->expected(1)
       ->take_all();
-  add_value(*verb, "--data FOLDER", arguments->data,
+  add_value(*verb, "--data FOLDER", runs.data,
             "the data set, or the folder that holds it (data/mnist, or data)");
   add_value(*verb, "--timeout SECONDS", runs.timeout_seconds, "limit of one run")
       ->check(CLI::PositiveNumber);

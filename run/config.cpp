@@ -227,6 +227,10 @@ void check_places(const InputConfig& config, const InputPlaces& places) {
   if (!places.cache.empty() && config.synthetic) {
     throw usage_error("synthetic input has no cache", "--cache-dir", "leave it out");
   }
+  if (!places.data.empty() && config.synthetic) {
+    throw usage_error("the input is synthetic, so no data set is read", "--data",
+                      "leave it out, or add --input data");
+  }
 }
 
 InputOptions input_options(const InputConfig& config, const InputPlaces& places,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/core/clock.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
@@ -5,10 +7,15 @@
 #include "engine/input/formats/source.h"
 #include "engine/input/loading/dataset.h"
 #include "run/outcome_record.h"
+#include "run/plan_study.h"
 
 namespace paceline {
 
 namespace {
+
+[[noreturn]] void refuse_data(const std::string& workload, const char* option) {
+  throw usage_error("workload " + workload + " generates its own samples", option, "leave it out");
+}
 
 void log_lost_records(const DatasetPair& data, RunFacts& facts) {
   std::vector<std::string> texts;
@@ -48,8 +55,7 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload, cons
     }
     if (!places.stage.empty()) folder = stage(folder, places, process, facts);
   } else if (!places.data.empty() || !places.stage.empty()) {
-    throw usage_error("workload " + workload.name + " generates its own samples",
-                      places.data.empty() ? "--stage" : "--data", "leave it out");
+    refuse_data(workload.name, places.data.empty() ? "--stage" : "--data");
   }
   facts.input = input_options(request.config.input, places, request.config.place.layout);
   DatasetPair data = network.reads_tokens()
@@ -66,9 +72,30 @@ DatasetPair load_files(const RunRequest& request, const Workload& workload, cons
 
 }  // namespace
 
-void check_data_root(const std::string& workload, const std::string& root) {
+void check_data_is_read(const std::string& root, const std::string& name,
+                        const std::vector<PlannedPoint>& points) {
+  if (root.empty()) return;
+  if (name == kCommandWorkload) {
+    throw usage_error("a program of your own reads what its command names", "--data",
+                      "name the data there, and leave this out");
+  }
+  const Workload workload = make_workload(name);
+  if (workload.data_set.empty()) refuse_data(name, "--data");
+  const std::string usual = workload.defaults.text("input").value_or("data");
+  const bool is_read = std::ranges::any_of(points, [&](const PlannedPoint& each) {
+    return each.parameters.text("input").value_or(usual) != "synthetic";
+  });
+  if (is_read) return;
+  throw usage_error("the input is synthetic, so no data set is read", "--data",
+                    "leave it out, or add --set input=data");
+}
+
+void check_data_root(const std::string& root, const std::string& workload,
+                     const std::vector<PlannedPoint>& points) {
+  check_data_is_read(root, workload, points);
+  if (root.empty()) return;
   const std::string set = make_workload(workload).data_set;
-  if (set.empty() || find_data_set(set, root)) return;
+  if (find_data_set(set, root)) return;
   throw input_error(fmt::format("it is no data set, and holds no folder {}", set), "--data " + root,
                     "name the data set or the folder that holds it");
 }

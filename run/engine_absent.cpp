@@ -37,7 +37,9 @@ std::vector<ScalarEvent> scalar_events(const std::filesystem::path& place, const
                     "build with -DPACELINE_ENGINE=ON");
 }
 
-void check_data_root(const std::string&, const std::string&) {}
+void check_data_is_read(const std::string&, const std::string&, const std::vector<PlannedPoint>&) {}
+
+void check_data_root(const std::string&, const std::string&, const std::vector<PlannedPoint>&) {}
 
 double planned_replica_bytes(const std::string&, const Point&) {
   return 0;

@@ -83,7 +83,7 @@ void check_request(const GateRequest& request) {
     for (const auto& [given, option] : {std::pair(!runs.out.empty(), "--out"),
                                         {request.has_rounds, "--rounds"},
                                         {runs.until_decided, "--until-decided"},
-                                        {!request.data.empty(), "--data"},
+                                        {!runs.data.empty(), "--data"},
                                         {runs.timeout_seconds > 0, "--timeout"},
                                         {!request.current_program.empty(), "--current-binary"}}) {
       if (!given) continue;
@@ -107,7 +107,9 @@ void check_request(const GateRequest& request) {
 }
 
 GateOutcome run_gate(const GateRequest& request) {
-  if (!request.data.empty()) setenv("PACELINE_DATA", fs::absolute(request.data).c_str(), 1);
+  if (const std::string& data = request.runs.data; !data.empty()) {
+    setenv("PACELINE_DATA", fs::absolute(data).c_str(), 1);
+  }
   GateOutcome outcome = request.is_stored() ? gate_stored(request) : gate_fresh(request);
   if (outcome.stopped_by != 0) return outcome;
   Judgement& judgement = outcome.judgement;

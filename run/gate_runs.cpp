@@ -285,6 +285,7 @@ InterleavedRuns make_plan(const GatePair& pair, const GateRuns& runs) {
   if (is_own && pair.has_commands) check_commands(spec, pair);
   const Expansion expansion =
       expand(spec, machine, engine_is_here() ? Unbuilt::drop : Unbuilt::keep);
+  check_data_root(runs.data, spec.workload, expansion.points);
   if (engine_is_here()) {  // else it cannot know what the two builds have
     for (const std::string& note : expansion.notes) print_note("note: {}\n", note);
   }

@@ -20,6 +20,7 @@ namespace paceline {
 struct GateRuns {
   std::filesystem::path out;  // keeps the records of fresh runs; empty: deletes them at the end
   std::vector<std::string> set;
+  std::string data;                               // empty: where they find it
   std::string baseline = "old", current = "new";  // what the sides of two builds are called
   int rounds = 5;
   // Runs undecided points again, round by round up to `max_rounds`, and judges after each.
@@ -105,7 +106,6 @@ struct GateRequest {
   std::vector<std::string> ab;                       // old and new program or command, spec
   std::string aa;                                    // the spec of this program against itself
   std::string rerun, current_program;                // of stored studies: what makes fresh runs
-  std::string data;                                  // of fresh runs; empty: where they find it
   bool force = false;                                // machines may differ
   bool has_rounds = false, has_most_rounds = false;  // runs.rounds, runs.max_rounds were given
   GateRuns runs;

@@ -35,8 +35,12 @@ struct StudyOptions {
 // least 3, and its runs are marked sequential.
 TargetPrecision read_target_precision(const StudyOptions& options, Spec& spec);
 
-// Throws input if `root` (--data) has no folder for the workload's data set.
-void check_data_root(const std::string& workload, const std::string& root);
+// `root` is --data; empty: not given. Throws usage if none of the points reads a data set.
+void check_data_is_read(const std::string& root, const std::string& workload,
+                        const std::vector<PlannedPoint>& points);
+// Also throws input if it has no folder for the workload's data set.
+void check_data_root(const std::string& root, const std::string& workload,
+                     const std::vector<PlannedPoint>& points);
 
 // If the data set is not on this machine: refuse, treat all records as made with other data, or
 // accept all records (a login node need not see the compute nodes' data).

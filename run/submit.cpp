@@ -53,6 +53,7 @@ StudySubmitter::StudySubmitter(SubmitOptions options)
       environment_(environment_of_process()),
       slurm_(environment_) {
   plan_points();
+  check_data_is_read(options_.data, plan_.spec.workload, plan_.expansion.points);
   resolved_ = resolve_points(plan_, AbsentData::like_any, &data_is_absent_,
                              absent_data_cure(site_, !options_.data.empty()));
   setup_.study = plan_.spec.name;

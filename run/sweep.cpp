@@ -53,8 +53,8 @@ Sweep::Sweep(const SweepOptions& options) : options_(options) {
     check_budget_kind(plan_, gpus);
     precision_.max_hours = hours;
   }
+  check_data_root(options.data, plan_.spec.workload, plan_.expansion.points);
   if (!options.data.empty()) {
-    check_data_root(plan_.spec.workload, options.data);
     setenv("PACELINE_DATA", std::filesystem::absolute(options.data).c_str(), 1);
   }
   if (precision_.share > 0) {

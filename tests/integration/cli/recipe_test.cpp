@@ -68,9 +68,9 @@ TEST_F(CliRecipe, AugmentationIsNamedAndFitsTheImages) {
 }
 
 TEST_F(CliRecipe, GlobalBatchesAndWhatTheyAreMadeOf) {
-  const std::string two = kThreeSteps +
-                          "--gpus 2 --backend mirrored --cpus-per-replica 1 "
-                          "--oversubscribe --input synthetic ";
+  const std::string two =
+      "train mnist-mlp --cpus-per-task 1 --steps 3 --gpus 2 --backend mirrored "
+      "--cpus-per-replica 1 --oversubscribe --input synthetic ";
   const std::string bad = "train mnist-mlp --steps 3 --gpus 2 --backend mirrored ";
   expect_refused(bad + "--global-batch 100 --batch-per-replica 64", 64,
                  {"global_batch 100 is not gpus 2 x batch_per_replica 64"});

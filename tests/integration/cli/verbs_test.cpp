@@ -412,6 +412,14 @@ TEST_F(CliVerbs, ShippedSpecsAndSitesAreFoundByName) {
   if (!is_absent("train")) {
     expect_refused("sweep quick --dry-run --data /nowhere", 65,
                    {"--data /nowhere: it is no data set, and holds no folder mnist; name the"});
+    const std::vector<std::string> unread = {"the input is synthetic", "--data", "input=data"};
+    expect_refused("sweep quick --dry-run --data . --set input=synthetic", 64, unread);
+    expect_refused("gate --aa quick --data . --set input=synthetic", 64, unread);
+    expect_refused("submit quick --site nyu --dry-run --data . --set input=synthetic", 64, unread);
+    expect_refused("train resnet50-imagenet --data .", 64, {"is synthetic", "add --input data"});
+    expect_refused("sweep frameworks-gpt2 --dry-run --data .", 64,
+                   {"a program of your own reads what its command names", "--data"});
+    expect_refused("sweep amdahl --dry-run --data .", 64, {"generates its own samples", "--data"});
   }
   // What is there comes first.
   shell("echo '{\"name\": \"mine\", }' > quick.json");

@@ -41,7 +41,7 @@ TEST(GateRequestTest, ContradictionsNameTheirOption) {
            Row{stored(), [](auto& r) { r.runs.out = "x"; }, {"--out", no_effect}},
            Row{stored(), [](auto& r) { r.has_rounds = true; }, {"--rounds", no_effect}},
            Row{stored(), [](auto& r) { r.runs.until_decided = true; }, {"--until-d", no_effect}},
-           Row{stored(), [](auto& r) { r.data = "x"; }, {"--data", no_effect}},
+           Row{stored(), [](auto& r) { r.runs.data = "x"; }, {"--data", no_effect}},
            Row{stored(), [](auto& r) { r.runs.timeout_seconds = 1; }, {"--timeout", no_effect}},
            Row{stored(), [](auto& r) { r.current_program = "x"; }, {"--current-b", no_effect}},
            Row{fresh(), [](auto& r) { r.has_most_rounds = true; }, {"--max-rounds", "--until-d"}},
