@@ -44,8 +44,7 @@ double RoundNoise::share(const std::string& program) const {
 }
 
 Difference RoundNoise::ratio(const std::string& program) const {
-  return moderated(paired_difference(ratios_.at(program), Stopping::by_results),
-                   of_others({program}));
+  return paired_difference(ratios_.at(program), Stopping::by_results);
 }
 
 }  // namespace paceline

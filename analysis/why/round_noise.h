@@ -21,7 +21,7 @@ class RoundNoise {
   VarianceOfOthers of_others(const std::vector<std::string>& programs) const;
   // The cost of the program over that of the program as it is, about; 1 where it has no run.
   double share(const std::string& program) const;
-  // The mean of its logarithm.
+  // The mean of its logarithm, by its own rounds alone, as in all other studies.
   Difference ratio(const std::string& program) const;
 
  private:

@@ -35,6 +35,11 @@ double usual_share(const MeasuredRun& run) {
   return std::max(run.others_seconds, run.first_seconds) / run.seconds;
 }
 
+// The rest of a run's cost is of steps.
+double cost_of_epochs(const MeasuredRun& run, double cost) {
+  return cost * run.epoch_seconds / run.seconds;
+}
+
 const std::vector<CauseRule>& rules() {
   using Runs = const MeasuredRun* const*;
   static const std::vector<CauseRule> all = {
@@ -52,7 +57,16 @@ const std::vector<CauseRule>& rules() {
        "ranks that do not wait, against one alone",
        {kNoSums, kAlone},
        [](Runs runs, const double* costs, double) {
-         return costs[0] * usual_share(*runs[0]) - costs[1];
+         const double epochs =
+             cost_of_epochs(*runs[0], costs[0]) - cost_of_epochs(*runs[1], costs[1]);
+         return costs[0] * usual_share(*runs[0]) - costs[1] - epochs;
+       }},
+      {"epochs",
+       "what comes once an epoch",
+       "steps in which a loader starts, which one alone has fewer of",
+       {kNoSums, kAlone},
+       [](Runs runs, const double* costs, double) {
+         return cost_of_epochs(*runs[0], costs[0]) - cost_of_epochs(*runs[1], costs[1]);
        }},
       {"small_batch", "the smaller batch of a replica", "the batch of one alone", {kKeptBatch}},
       {"batch_work",
@@ -181,6 +195,14 @@ void find_first(WhyVerdict& verdict, double confidence) {
   }
 }
 
+// 1 % of the time.
+bool have_epochs(const std::vector<WhyRound>& rounds) {
+  return std::ranges::any_of(rounds, [](const WhyRound& round) {
+    const auto whole = round.find(kAsItIs);
+    return whole != round.end() && whole->second.epoch_seconds > 0.01 * whole->second.seconds;
+  });
+}
+
 std::string points_text(const Cause& cause) {
   const auto whole = [](double points) { return std::round(points) + 0.0; };  // never -0
   if (!cause.interval) return fmt::format("{:.0f}", whole(cause.value));
@@ -225,7 +247,7 @@ std::string title_text(const WhyVerdict& verdict) {
                      is_known ? "" : " (too few runs for an interval)");
 }
 
-std::string headline_text(const WhyVerdict& verdict) {
+std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>& missing) {
   if (verdict.first) {
     const Cause& first = verdict.causes[*verdict.first];
     std::string text =
@@ -245,7 +267,8 @@ std::string headline_text(const WhyVerdict& verdict) {
     }
     return text;
   }
-  if (all_are_below_large(verdict.causes)) {
+  const bool none_is_large = all_are_below_large(verdict.causes);
+  if (none_is_large && missing.empty()) {
     const Cause& largest = verdict.causes.front();
     return fmt::format(
         "None of the causes that were tried costs {:.0f} of 100 points{}", kLarge,
@@ -253,11 +276,15 @@ std::string headline_text(const WhyVerdict& verdict) {
             ? fmt::format("; the largest: {}, {}", largest.name, points_text(largest))
             : "");
   }
-  return fmt::format(
-      "Cannot tell: after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, "
-      "and "
-      "not all are below that",
-      counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
+  const std::string reason =
+      none_is_large
+          ? fmt::format("there is no run {}, and no other cause costs {:.0f} points",
+                        join({missing.begin(), missing.end()}, ", "), kLarge)
+          : fmt::format(
+                "after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, and "
+                "not all are below that",
+                counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
+  return "Cannot tell: " + reason;
 }
 
 }  // namespace
@@ -270,9 +297,12 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.steps = json.at("steps");
     run.steps_in_all = json.at("steps_in_all");
     run.samples = json.at("samples");
+    run.batch = json.at("batch");
+    run.own_calls = json.at("own_calls");
     run.seconds = json.at("seconds");
     run.others_seconds = json.at("others_seconds");
     run.first_seconds = json.at("first_seconds");
+    run.epoch_seconds = json.at("epoch_seconds");
     run.slowest_rank = json.at("slowest_rank");
     run.wait = json.at("wait");
     run.own_seconds = json.at("own_seconds");
@@ -325,13 +355,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     verdict.efficiency = as_factor(noise.ratio(kAlone));
     if (rounds_alone < kFewestSequentialRuns) verdict.efficiency->interval.reset();
     // Costs of a step are of all replicas' steps, which do the work of as many of one.
-    verdict.speed_up = verdict.efficiency;
-    const double replicas = verdict.replicas;
-    verdict.speed_up->value *= replicas;
-    if (auto& interval = verdict.speed_up->interval) {
-      interval->low *= replicas;
-      interval->high *= replicas;
-    }
+    verdict.speed_up =
+        transformed(*verdict.efficiency, [&](double each) { return each * verdict.replicas; });
   }
   std::vector<std::pair<CauseRule, std::map<std::size_t, double>>> measured;
   const auto has_runs = [&](const char* program) {
@@ -341,8 +366,9 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (CauseRule rule : rules()) {
     // Where rank 0 alone saves, that is what it does.
     if (std::string(rule.key) == "rank_0" && has_runs(kNoSaves)) continue;
+    if (std::string(rule.key) == "epochs" && !have_epochs(evidence.rounds)) continue;
     // With the batch that a replica has among the others.
-    if (std::string(rule.key) == "shared_node" && has_runs(kAloneBatch)) {
+    if (rule.programs.size() == 2 && rule.programs.front() == kNoSums && has_runs(kAloneBatch)) {
       rule.programs.back() = kAloneBatch;
     }
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
@@ -363,7 +389,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   }
   const bool is_ordered =
       (verdict.rivals.empty() && !verdict.may_change) || verdict.rounds >= kRoundsForOrder;
-  verdict.is_decided = verdict.first ? is_ordered : all_are_below_large(verdict.causes);
+  verdict.is_over = verdict.first ? is_ordered : all_are_below_large(verdict.causes);
+  verdict.is_decided = verdict.is_over && (verdict.first || evidence.missing.empty());
   return verdict;
 }
 
@@ -373,14 +400,14 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   document.is_brief = true;
   document.title = title_text(verdict);
   document.warnings = evidence.warnings;
-  if (verdict.batch_alone > 0 && verdict.batch < 0.99 * verdict.batch_alone) {
+  if (verdict.batch_alone > 0 && verdict.batch < kFalls * verdict.batch_alone) {
     document.warnings.push_back(
         fmt::format("the batch of a replica falls from {:g} alone to {:g} among {}: keep it, by a "
                     "larger global batch, to see what more replicas can give",
                     verdict.batch_alone, verdict.batch, verdict.replicas));
   }
   Section section;
-  section.headline = headline_text(verdict);
+  section.headline = headline_text(verdict, evidence.missing);
   const std::string headline = section.headline;
   section.table = make_table(verdict.causes, "causes");
   std::vector<Statement> tries;
@@ -407,8 +434,9 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   }
   section.notes.push_back(fmt::format(
       "100 points are the time in which {} train on a sample. One replica alone needs a share of "
-      "it, the efficiency. The sums, the latest rank, the shared node and computing in smaller "
-      "batches add up to the rest, the loss; other causes overlap with these.",
+      "it, the efficiency. The sums, the latest rank, the shared node, what comes once an epoch "
+      "and "
+      "computing in smaller batches add up to the rest, the loss; other causes overlap with these.",
       counted(verdict.replicas, "replica")));
   section.caveats.push_back(
       fmt::format("Intervals are for all causes together, after {}; the hook's own code took "

@@ -2,14 +2,15 @@
 //
 // A run of N replicas needs c = N * seconds / samples for a sample, one alone c1. Of 100 points of
 // c, efficiency is the 100 c1 / c that one alone needs, and a cost is what goes where it is taken
-// away: 100 (c - c') / c. Sums, the latest rank, the shared node and computing in smaller batches
-// are steps from c to c1, so they add up to the loss. Waiting for data, saving and the like are
-// part of c1, too, and a smaller batch costs more sums for a sample.
+// away: 100 (c - c') / c. Sums, the latest rank, the shared node, what comes once an epoch and
+// computing in smaller batches are steps from c to c1, so they add up to the loss. Waiting for
+// data, saving and the like are part of c1, too, and a smaller batch costs more sums for a sample.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,23 +26,28 @@ inline constexpr char kAsItIs[] = "as-it-is", kAlone[] = "alone", kAloneBatch[] 
                       kBuckets[] = "buckets", kDropped[] = "data-dropped", kNoSyncs[] = "no-syncs",
                       kKeptBatch[] = "kept-batch";
 
+// A batch that is divided among replicas falls to a half or less; others vary.
+inline constexpr double kFalls = 0.75;
+
 // One run as the hook measured it, over its steps after the warm-up.
 struct MeasuredRun {
   int ranks = 1;
   double steps = 0, steps_in_all = 0, seconds = 0;
   double samples = 0;         // of all ranks; 0: not known
+  double batch = 0;           // the largest of a forward pass of a replica; 0: not known
   double others_seconds = 0;  // mean of the ranks but the slowest
   double first_seconds = 0;   // of rank 0
+  double epoch_seconds = 0;   // of steps in which a loader starts: beyond others
   int slowest_rank = 0;
   // Of the rank with the most.
   double wait = 0, own_seconds = 0, save_seconds = 0, sync_seconds = 0, overhead = 0;
-  int saves = 0, batches = 0, ratio = 1, workers = 0;
+  int saves = 0, own_calls = 0, batches = 0, ratio = 1, workers = 0;
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
   bool is_on_gpu = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
   std::string why_no_sums;  // empty: sums can be taken away
 
-  double batch_per_replica() const { return samples / (steps * ranks); }
+  double batch_per_replica() const { return ratio * batch; }
   // In seconds: for a sample, of all replicas together; without samples for a step.
   double cost(bool by_samples) const {
     return by_samples ? ranks * seconds / samples : seconds / steps;
@@ -57,6 +63,7 @@ struct WhyEvidence {
   std::vector<std::string> notes;  // what could not be run or told, and why
   std::vector<std::string> warnings;
   std::map<std::string, std::string> tried;  // programs that change a setting: "2 workers"
+  std::set<std::string> missing;             // programs of which no run could be made
   std::string profile;  // of its profiled steps: "51 % computing, ..."; may be empty
 };
 
@@ -85,7 +92,8 @@ struct WhyVerdict {
   double batch = 0, batch_alone = 0;  // of a replica; 0: not known
   std::optional<int> late_rank;       // the slowest in all rounds
   double overhead = 0;                // of the hook, as a share of the time
-  bool is_decided = false;
+  bool is_over = false;               // more rounds would say no more
+  bool is_decided = false;            // and what was asked is known
 };
 
 WhyVerdict judge_why(const WhyEvidence& evidence);

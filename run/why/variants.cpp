@@ -36,11 +36,11 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   };
   if (alone) {
     all.push_back({kAlone, "{}", 1});
-    const bool is_known = seen.samples > 0 && alone->samples > 0;
-    if (is_known && seen.batch_per_replica() < 0.99 * alone->batch_per_replica()) {
-      const auto batch = std::lround(seen.batch_per_replica() / seen.ratio);
+    const bool is_known = seen.batch > 0 && alone->batch > 0;
+    if (is_known && seen.batches > 0 && seen.batch < kFalls * alone->batch) {
+      const auto batch = std::lround(seen.batch);
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
-      const auto kept = std::lround(alone->batch_per_replica() / alone->ratio);
+      const auto kept = std::lround(alone->batch);
       // As many samples, so that the program does not end before.
       const double steps = std::ceil((seen.steps_in_all - kWarmSteps) * static_cast<double>(batch) /
                                      static_cast<double>(kept));
@@ -77,7 +77,8 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   } else if (seen.wait > kSeen * seen.seconds || seen.workers > 0) {
     take(kNoWait, "data");
   }
-  if (seen.own_seconds > kSeen * seen.seconds) take(kNoOwn, "own");
+  const bool has_own = seen.own_calls >= seen.steps;  // which may take no time at their start
+  if (seen.own_seconds > kSeen * seen.seconds || has_own) take(kNoOwn, "own");
   if (seen.save_seconds > kSeen * seen.seconds) take(kNoSaves, "saves");
   if (seen.sync_seconds > kSeen * seen.seconds) take(kNoSyncs, "syncs");
   const int budget = cpus / seen.local_ranks;

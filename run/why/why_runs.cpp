@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -225,6 +226,7 @@ class WhyStudy {
     }
     if (!seen_alone_ && outcome_.stopped_by == 0) {
       note(fmt::format("One replica alone is not measured: {}.", reason));
+      outcome_.evidence.missing.insert(kAlone);
     }
   }
 
@@ -372,7 +374,7 @@ class WhyStudy {
     const bool is_over = now_seconds() - started_ + longest_ > 60 * request_.minutes;
     std::vector<RunStatus> runs;
     if (is_over || last >= kMostRounds) return runs;
-    if (!verdict.is_decided && tried_.empty()) {
+    if (!verdict.is_over && tried_.empty()) {
       add_round(runs, variants, last + 1, false);
       return runs;
     }
@@ -405,10 +407,13 @@ class WhyStudy {
           reasons[variants[i].name] = record->reason;
           continue;
         }
-        const MeasuredRun run =
-            read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
-        if (run.changes_batches && variants[i].name == kNoWait) {
-          reasons[kNoWait] = "the program changes its batches in place";
+        MeasuredRun run = read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
+        // Without DDP another module may have been counted: then steps are compared.
+        const bool is_counted_alike = run.why_no_sums == seen_.why_no_sums;
+        if (!is_counted_alike && run.ratio != seen_.ratio) run.samples = 0;
+        const double asked = parse_json(variants[i].changes).value("batch", run.batch);
+        if (std::abs(run.batch - asked) > 0.1 * asked) {
+          reasons[variants[i].name] = "its batch is not that of a DataLoader";
           continue;
         }
         evidence.rounds[repeat - 1][variants[i].name] = run;
@@ -420,6 +425,7 @@ class WhyStudy {
           evidence.rounds,
           [&, name = name](const WhyRound& round) { return round.contains(name); });
       if (works || !given_up_.insert(name).second) continue;
+      if (!tried_.contains(name)) evidence.missing.insert(name);
       note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
     }
     std::erase_if(evidence.warnings,

@@ -159,6 +159,17 @@ void switch_trackers_off(const fs::path& scratch) {
   set_variable("MLFLOW_TRACKING_URI", "file://" + (scratch / "mlruns").string());
 }
 
+// Paths of the folder in the program's arguments, as $PWD/train.py, lead into the copy.
+std::vector<std::string> words_in_copy(const WorkingCopy& copy, std::vector<std::string> words) {
+  const std::string from = copy.from.string() + "/";
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    std::string& word = words[i];
+    const std::size_t at = word.starts_with(from) ? 0 : word.find("=" + from) + 1;
+    if (at > 0 || word.starts_with(from)) word.replace(at, from.size(), copy.to().string() + "/");
+  }
+  return words;
+}
+
 WhyLaunch read_launch(const fs::path& file) {
   const Json json = parse_json(read_text(file));
   const auto paths = [&](const char* key) {
@@ -240,6 +251,7 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   Json settings = parse_json(launch.settings);
   settings.update(parse_json(environment_value(environment, kHookVariable)));
   launch.copy.make();
+  fs::remove_all(launch.scratch / "tmp");  // a file store or a checkpoint of the run before
   fs::create_directories(launch.scratch / "tmp");
   settings["writable"] = nullptr;
   if (!launch.writes_ok) {
@@ -260,6 +272,9 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   set_variable("PYTHONDONTWRITEBYTECODE", "1");
   set_variable("PYTHONPATH", launch.hook.string() + (paths.empty() ? "" : ":" + paths));
   set_variable("TMPDIR", (launch.scratch / "tmp").string());
+  if (environment_value(environment, "TORCHINDUCTOR_CACHE_DIR").empty()) {
+    set_variable("TORCHINDUCTOR_CACHE_DIR", (launch.scratch / "compiled").string());
+  }
   set_variable(kHookVariable, json_text(settings));
   switch_trackers_off(launch.scratch);
   unsetenv(kLaunchVariable);
@@ -268,7 +283,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
                       launch.copy.to().string(), "make room in TMPDIR");
   }
   set_variable("PWD", launch.copy.to().string());
-  execvp(command.front().c_str(), as_arguments(command).data());
+  const std::vector<std::string> words = words_in_copy(launch.copy, command);
+  execvp(words.front().c_str(), as_arguments(words).data());
   throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
                     command.front(), "check the command");
 }

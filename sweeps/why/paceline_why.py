@@ -8,21 +8,26 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   take      costs to take away: "data" "sums" "own" "saves" "syncs"; with "data" "output": the loader works, and its
             batches are dropped
   profile   steps after the last one that PyTorch's profiler watches, into trace_rank<R>.json
-  replicas  "1": rank 0 alone, all others end at once
+  replicas  "1": rank 0 alone, all others end at once, or where they would join the process group
   threads   CPUs of a rank, bound; 0: as it is
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
 A step is a call of the first optimizer that steps. It is checked against the forward passes of DDP.
 """
 import atexit
+import collections.abc
+import copy
 import functools
 import glob
 import inspect
 import json
+import multiprocessing.util
 import os
+import pickle
 import sys
 import threading
 import time
+import weakref
 
 now = time.perf_counter
 RECORDED = 32
@@ -33,9 +38,9 @@ LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMP
          ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
 # What waits for a GPU to read a value of it.
 READS = ("item", "tolist", "__float__", "__int__", "__bool__")
-TAKEN_OWN = ("all_reduce", "reduce", "barrier")
-OWN = TAKEN_OWN + ("broadcast", "all_gather", "all_gather_into_tensor", "reduce_scatter", "all_gather_object",
-                   "broadcast_object_list", "gather", "scatter", "all_to_all")
+TAKEN_OWN = ("all_reduce", "reduce", "barrier", "all_gather", "all_gather_object", "gather")
+OWN = TAKEN_OWN + ("broadcast", "all_gather_into_tensor", "reduce_scatter", "broadcast_object_list", "scatter",
+                   "all_to_all")
 OTHERS = ("deepspeed", "apex", "horovod.torch", "colossalai", "megatron")
 
 
@@ -61,7 +66,7 @@ def is_child():
 def tensors(batch, torch, found):
     if isinstance(batch, torch.Tensor):
         found.append(batch)
-    elif isinstance(batch, dict):
+    elif isinstance(batch, collections.abc.Mapping):
         for each in batch.values():
             tensors(each, torch, found)
     elif isinstance(batch, (list, tuple)):
@@ -70,17 +75,25 @@ def tensors(batch, torch, found):
     return found
 
 
-def copied(batch, torch):
-    """The same structure with tensors of its own, pinned where they were."""
+def copied(batch, torch, with_tensors=True):
+    """The same structure, which a program may change; with tensors of its own, too, pinned where they were."""
+    def inside(each):
+        return copied(each, torch, with_tensors)
     if isinstance(batch, torch.Tensor):
+        if not with_tensors:
+            return batch
         own = batch.detach().clone()
         return own.pin_memory() if batch.device.type == "cpu" and batch.is_pinned() else own
     if isinstance(batch, dict):
-        return type(batch)((key, copied(each, torch)) for key, each in batch.items())
+        return type(batch)((key, inside(each)) for key, each in batch.items())
+    if isinstance(batch, collections.UserDict):
+        own = copy.copy(batch)
+        own.data = inside(batch.data)
+        return own
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(copied(each, torch) for each in batch))
+        return type(batch)(*(inside(each) for each in batch))
     if isinstance(batch, (list, tuple)):
-        return type(batch)(copied(each, torch) for each in batch)
+        return type(batch)(inside(each) for each in batch)
     return batch
 
 
@@ -90,8 +103,17 @@ class Done:
     def wait(self, *_):
         return True
 
-    def is_completed(self):
-        return True
+    is_completed = is_success = wait
+
+
+def skipped_call(name, order, given, named):
+    """Of a collective: each rank takes its own for all ranks'."""
+    named = dict(zip(order, given), **named)
+    if name == "all_gather_object":
+        named["object_list"][:] = [pickle.loads(pickle.dumps(named["obj"])) for _ in named["object_list"]]
+    for each in named.get("tensor_list" if name == "all_gather" else "gather_list") or []:
+        each.detach().copy_(named["tensor"].detach())
+    return Done() if named.get("async_op") else None
 
 
 class Dropped:
@@ -115,22 +137,25 @@ class Batches:
     """An iterator of a loader: times it, records its first batches, and repeats them."""
 
     def __init__(self, hook, loader, original):
-        self.hook, self.kept = hook, hook.kept.setdefault(id(loader), [])
-        self.left = self.length(loader)
+        # A program may build its loader anew each epoch.
+        self.source = (hook.numbered(getattr(loader, "dataset", loader)), getattr(loader, "batch_size", None),
+                       getattr(loader, "drop_last", None), self.length(loader, None))
+        self.hook, self.kept = hook, hook.kept.setdefault(self.source, [])
+        self.given, hook.started = 0, True
+        self.left = self.length(loader, hook.lengths.get(self.source))
         self.real = self.dropped = None
-        self.repeats = hook.takes("data") and id(loader) in hook.whole
+        self.repeats = hook.takes("data") and self.source in hook.whole
         if not self.repeats or hook.takes("output"):
             self.real = original(loader)
         hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
-        self.loader = id(loader)
         self.next_kept, self.handed_out = 0, []
 
     @staticmethod
-    def length(loader):
+    def length(loader, otherwise):
         try:
             return len(loader)
         except (TypeError, NotImplementedError):
-            return None
+            return otherwise
 
     def __iter__(self):
         return self
@@ -151,15 +176,17 @@ class Batches:
             try:
                 batch = next(self.real)
             except StopIteration:
+                hook.lengths[self.source] = self.given
                 if self.kept:
-                    hook.whole.add(self.loader)
+                    hook.whole.add(self.source)
                 raise
             hook.batches += 1
             if hook.takes("data"):
                 self.kept.append(copied(batch, hook.torch))
                 if len(self.kept) >= RECORDED:
                     self.repeats = True
-                    hook.whole.add(self.loader)
+                    hook.whole.add(self.source)
+        self.given += 1
         if self.left is not None:
             self.left -= 1
         if hook.measures:
@@ -171,34 +198,81 @@ class Batches:
             if self.dropped is None:
                 self.dropped = Dropped(self.hook, self.real)
             self.dropped.wanted.release()
-        batch = self.kept[self.next_kept % len(self.kept)]
-        self.next_kept += 1
         if any(each._version != version for each, version in self.handed_out):
             self.hook.facts["changes_batches"] = True
+        batch = copied(self.kept[self.next_kept % len(self.kept)], self.hook.torch, self.hook.facts["changes_batches"])
+        self.next_kept += 1
         self.handed_out = [(each, each._version) for each in tensors(batch, self.hook.torch, [])]
         self.hook.repeated += 1
         return batch
 
 
+def leave():
+    """Ends the process as one that succeeds."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(0)
+
+
+def leave_after(file):
+    while not os.path.exists(file):
+        time.sleep(0.5)
+    time.sleep(2)
+    leave()
+
+
+HOOK = None
+
+
+def the_hook():
+    return HOOK
+
+
+def no_sum(_, bucket):
+    """A communication hook of DDP that leaves each rank its own gradients."""
+    future = HOOK.torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
 class Hook:
+    def __reduce__(self):
+        return the_hook, ()  # of copies and files of the DDP that it watches
+
     def __init__(self, torch, settings, check):
         self.torch, self.settings, self.check = torch, settings, check
         self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
-        self.optimizer = self.ddp = None
-        self.steps = self.forwards = self.samples = self.batches = self.repeated = self.dropped = 0
-        self.kept, self.whole = {}, set()
+        self.optimizer = self.ddp = self.counted = None  # the module whose forward passes are counted
+        self.steps = self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
+        self.kept, self.whole, self.lengths, self.numbers = {}, set(), {}, []
         self.measures, self.workers = False, 0
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
         self.read, self.reads = {}, False  # the last values, by where they were read
         self.synchronize = torch.cuda.synchronize
         self.overhead = 0.0
         self.times, self.forwards_at = [], []
+        self.started, self.starts = False, []  # a loader since the last step; the times that came after one
         self.samples_before = 0
+        self.in_ddp = False  # in its communication hook
         self.has_written, self.profiler, self.frozen = False, None, None
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
 
     def takes(self, what):
         return what in self.settings["take"]
+
+    def numbered(self, thing):
+        """As an id that is not used again."""
+        for number, known in enumerate(self.numbers):
+            if known() is thing:
+                return number
+        try:
+            self.numbers.append(weakref.ref(thing))
+        except TypeError:
+            self.numbers.append(lambda: thing)
+        return len(self.numbers) - 1
 
     def is_cuda(self):
         return self.torch.cuda.is_available() and self.torch.cuda.is_initialized()
@@ -208,30 +282,42 @@ class Hook:
     def ddp_built(self, ddp):
         first = self.ddp is None
         if first:
-            self.ddp = ddp
+            self.ddp = self.counted = ddp
             distributed = self.torch.distributed
             self.rank, self.world = distributed.get_rank(), distributed.get_world_size()
             ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
         if any(type(each).__name__ == "SyncBatchNorm" for each in ddp.modules()):
             self.facts["sync_batch_norm"] = True
         if self.takes("sums"):
-            def no_sum(_, bucket):
-                future = self.torch.futures.Future()
-                future.set_result(bucket.buffer())
-                return future
+            if getattr(ddp, "find_unused_parameters", False) and not getattr(ddp, "static_graph", False):
+                ddp.require_backward_grad_sync = False  # which are used is summed, too
             type(ddp).paceline_register(ddp, None, no_sum)
             ddp.broadcast_buffers = False
             if hasattr(ddp, "forward_sync_buffers"):
                 ddp.forward_sync_buffers = False
 
+    def count_without_ddp(self, module_class):
+        """One replica alone may build none: then its first module that trains stands for it."""
+        def see(module, _):
+            if self.counted is None and module.training and self.torch.is_grad_enabled() and \
+                    any(each.requires_grad for each in module.parameters()):
+                self.counted = module
+                module.register_forward_pre_hook(self.forward, with_kwargs=True)
+            if self.counted is not None:
+                handle.remove()
+        handle = module_class.register_module_forward_pre_hook(see)
+
     def forward(self, module, arguments, named):
+        if module is not self.counted:
+            return  # a copy
         start = now()
         # Lightning leaves the outer module as it was in a validation.
-        if (module.training or module.module.training) and self.torch.is_grad_enabled():
+        if (module.training or getattr(module, "module", module).training) and self.torch.is_grad_enabled():
             self.forwards += 1
             found = tensors(list(arguments) + list(named.values()), self.torch, [])
             if found and found[0].dim() > 0:
                 self.samples += int(found[0].shape[0])
+                self.largest = max(self.largest, int(found[0].shape[0]))
         self.overhead += now() - start
 
     # Steps.
@@ -251,6 +337,8 @@ class Hook:
                 return
             self.optimizer = optimizer
             atexit.register(self.end_early)
+            if is_child():  # a forked one ends without it
+                multiprocessing.util.Finalize(None, self.end_early, exitpriority=100)
             if self.settings["threads"]:
                 self.bind()
         if optimizer is not self.optimizer:
@@ -265,6 +353,9 @@ class Hook:
         if self.measures:
             self.times.append(now())
             self.forwards_at.append(self.forwards)
+            if self.started:
+                self.starts.append(len(self.times) - 1)
+            self.started = False
         self.overhead += now() - start
         if self.steps == last and self.settings.get("profile"):
             self.start_profile()
@@ -328,12 +419,12 @@ class Hook:
     # Results.
 
     def ratio(self):
-        """Forward passes of a step, if nearly all steps have as many; else 0. Without DDP 1."""
-        if self.ddp is None:
+        """Forward passes of a step, if most steps have as many; else 0. Where none are counted 1."""
+        if self.counted is None:
             return 1
         each = [b - a for a, b in zip(self.forwards_at, self.forwards_at[1:])]
         most = max(set(each), key=each.count) if each else 0
-        return most if each and each.count(most) >= 0.95 * len(each) else 0
+        return most if each and each.count(most) >= 0.8 * len(each) else 0
 
     def result(self):
         optimizer = self.optimizer
@@ -349,8 +440,9 @@ class Hook:
         world_here = of_launcher(LOCAL, 1, self.world)
         return dict(
             self.facts, rank=self.rank, world=self.world, local_world=world_here,
-            steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, ratio=self.ratio(),
-            samples=self.samples - self.samples_before if self.ddp is not None else 0,
+            steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, starts=self.starts,
+            ratio=self.ratio(),
+            samples=self.samples - self.samples_before if self.counted is not None else 0, batch=self.largest,
             batches=self.batches, repeated=self.repeated, dropped=self.dropped, wait=self.wait, own_calls=self.own[0],
             own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
             sync_seconds=self.syncs[1],
@@ -368,15 +460,12 @@ class Hook:
     def end(self):
         """Ends the process, when nobody needs it any more."""
         self.write_all(300)
+        if self.rank == 0:
+            self.write("ended", True)
         done, deadline = os.path.join(self.settings["out"], "run.json"), now() + 60
         while not os.path.exists(done) and now() < deadline:
             time.sleep(0.01)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                pass
-        os._exit(0)
+        leave()
 
     def write_all(self, most_seconds):
         """Of this rank; by rank 0 also of all, when they have written theirs."""
@@ -408,11 +497,13 @@ class Hook:
         if self.takes("sums"):
             if not self.is_cuda():
                 seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
-        run = {key: value for key, value in ranks[0].items() if key not in ("times", "rank")}
+        epochs = [seconds_of_epochs(each, steps) for each in ranks]
+        run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank")}
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds,
             samples=sum(each["samples"] for each in ranks),
+            epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
             wait=max(each["wait"] for each in ranks),
             own_seconds=max(each["own_seconds"] for each in ranks),
             save_seconds=max(each["save_seconds"] for each in ranks),
@@ -425,6 +516,14 @@ class Hook:
         if steps and run["samples"]:
             run.update(samples_per_second=run["samples"] / seconds, global_batch=run["samples"] / steps)
         self.write("run.json", run)
+
+
+def seconds_of_epochs(rank, steps):
+    """What steps in which a loader starts take beyond the others: evaluations, starts of workers."""
+    each = [b - a for a, b in zip(rank["times"], rank["times"][1:steps + 1])]
+    starts = {start - 1 for start in rank["starts"] if 0 < start <= steps}
+    others = sorted(seconds for i, seconds in enumerate(each) if i not in starts)
+    return sum(each[i] - others[len(others) // 2] for i in starts) if others else 0.0
 
 
 def timed(hook, function, total, is_taken, skipped):
@@ -440,6 +539,16 @@ def timed(hook, function, total, is_taken, skipped):
             if hook.measures:
                 total[0] += 1
                 total[1] += now() - start
+    return call
+
+
+def of_program(hook, function, ours):
+    """`ours`, but `function` where torch itself calls it, or a communication hook of DDP."""
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        is_torchs = caller.startswith("torch.") and not caller.startswith("torch.distributed.nn")
+        return (function if hook.in_ddp or is_torchs else ours)(*arguments, **named)
     return call
 
 
@@ -465,6 +574,22 @@ def reading(hook, function):
     return call
 
 
+def start_alone(distributed):
+    """Ranks that a program numbers itself, as with mp.spawn: all but the first end where they would meet."""
+    start = distributed.init_process_group
+    order = list(inspect.signature(start).parameters)
+
+    @functools.wraps(start)
+    def init(*arguments, **named):
+        given = dict(zip(order, arguments), **named)
+        rank = given.get("rank", -1)
+        if (rank if rank >= 0 else of_launcher(RANKS, 0, 0)) > 0:
+            os._exit(0)
+        given.update(world_size=1, rank=0)
+        start(**given)
+    distributed.init_process_group = init
+
+
 def install(torch, settings, check):
     if is_launcher():
         return
@@ -477,10 +602,21 @@ def install(torch, settings, check):
                     os.environ[size] = "1"
     if not hasattr(torch, "distributed") or not torch.distributed.is_available():
         return
+    from torch.nn.modules import module as modules
     from torch.nn.parallel import DistributedDataParallel as Ddp
     from torch.optim import optimizer
     from torch.utils.data import DataLoader
-    hook = Hook(torch, settings, check)
+    global HOOK
+    hook = HOOK = Hook(torch, settings, check)
+
+    if settings["replicas"] == "1":
+        start_alone(torch.distributed)
+        hook.count_without_ddp(modules)
+    if of_launcher(RANKS, 0, -1) < 0 and not is_child():
+        # A program that starts its ranks itself may not like how they end, or wait for what they return.
+        ended = os.path.join(settings["out"], "ended")
+        atexit.register(lambda: os.path.exists(ended) and leave())
+        threading.Thread(target=leave_after, args=(ended,), daemon=True).start()
 
     init, register, loader_init, iterate = Ddp.__init__, Ddp.register_comm_hook, DataLoader.__init__, \
         DataLoader.__iter__
@@ -493,10 +629,18 @@ def install(torch, settings, check):
         hook.ddp_built(ddp)
 
     @functools.wraps(register)
-    def register_comm_hook(ddp, state, function):
-        hook.facts["comm_hook"] = getattr(function, "__qualname__", "unnamed")
-        if not hook.takes("sums"):
-            register(ddp, state, function)
+    def register_comm_hook(ddp, state, hook):  # named as DDP's own
+        HOOK.facts["comm_hook"] = getattr(hook, "__qualname__", "unnamed")
+
+        @functools.wraps(hook)
+        def of_ddp(*given):
+            HOOK.in_ddp = True
+            try:
+                return hook(*given)
+            finally:
+                HOOK.in_ddp = False
+        if not HOOK.takes("sums"):
+            register(ddp, state, of_ddp)
 
     @functools.wraps(loader_init)
     def with_settings(loader, *arguments, **named):
@@ -505,7 +649,7 @@ def install(torch, settings, check):
         given.update(more)
         if settings["workers"]:
             given["num_workers"] = settings["workers"]
-        if settings["batch"] and given.get("batch_sampler") is None:
+        if settings["batch"] and given.get("batch_sampler") is None and given.get("batch_size", 1) is not None:
             given["batch_size"] = settings["batch"]
         given.pop("self", None)
         loader_init(loader, **given)
@@ -522,11 +666,12 @@ def install(torch, settings, check):
         if function is None:
             continue
         taken = name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
+        order = list(inspect.signature(function).parameters)
 
-        def skip(*_, async_op=False, **__):
-            return Done() if async_op else None
-        setattr(torch.distributed, name, timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures,
-                                               skip))
+        def skip(*given, name=name, order=order, **named):
+            return skipped_call(name, order, given, named)
+        ours = timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures, skip)
+        setattr(torch.distributed, name, of_program(hook, function, ours))
 
     # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.
     for name in READS:
@@ -534,15 +679,15 @@ def install(torch, settings, check):
     torch.cuda.synchronize = timed(hook, hook.synchronize, hook.syncs,
                                    lambda: hook.takes("syncs") and hook.measures, lambda *_, **__: None)
 
-    def make_empty(_, file, *__, **___):
-        if isinstance(file, (str, os.PathLike)):
-            with open(file, "ab"):
+    def make_empty(obj, f, *_, **__):  # named as torch.save's own
+        if isinstance(f, (str, os.PathLike)):
+            with open(f, "ab"):
                 pass
     save = torch.save
 
     @functools.wraps(save)
-    def guarded(value, f, *arguments, **named):
+    def guarded(obj, f, *arguments, **named):
         if check is not None and isinstance(f, (str, os.PathLike)):
             check(f)
-        return save(value, f, *arguments, **named)
+        return save(obj, f, *arguments, **named)
     torch.save = timed(hook, guarded, hook.saves, lambda: hook.takes("saves") and hook.measures, make_empty)

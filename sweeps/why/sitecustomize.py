@@ -43,6 +43,8 @@ def install_guard(settings):
         if event == "open":
             if arguments[2] is not None and arguments[2] & WRITES:
                 check(arguments[0])
+        elif event == "os.mkdir" and os.path.isdir(arguments[0]):
+            pass  # as makedirs asks for what may be there
         elif event in CHANGES:
             for index in CHANGES[event]:
                 check(arguments[index], event in FOLLOWING)

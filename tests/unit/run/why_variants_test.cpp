@@ -16,7 +16,8 @@ MeasuredRun make_seen(int ranks, double batch) {
   run.ranks = run.local_ranks = ranks;
   run.steps = 100;
   run.seconds = 1;
-  run.samples = run.steps * ranks * batch;
+  run.samples = run.steps * ranks * (batch - 1);  // an epoch's last batch is smaller
+  run.batch = batch;
   run.batches = 100;
   run.steps_in_all = 434;
   run.all_cpus = 2;
@@ -53,6 +54,11 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
     EXPECT_FALSE(each.is_try());
     EXPECT_EQ(each.text, "batches of 32 a replica instead of 16");
   }
+  seen.batches = 0;  // it slices tensors itself
+  EXPECT_FALSE(has(names(seen, make_seen(1, 32)), kAloneBatch));
+  MeasuredRun shorter = make_seen(2, 32);
+  shorter.samples /= 2;  // epochs of fewer whole batches
+  EXPECT_FALSE(has(names(shorter, make_seen(1, 32)), kKeptBatch));
   const auto same = names(make_seen(2, 32), make_seen(1, 32));
   EXPECT_FALSE(has(same, kAloneBatch));
   EXPECT_FALSE(has(same, kKeptBatch));

@@ -3,6 +3,8 @@ import argparse
 import importlib
 import multiprocessing
 import os
+import socket
+import sys
 import time
 
 import torch
@@ -20,7 +22,7 @@ parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("spawn", "plain-alone", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -29,7 +31,7 @@ def child():
     torch.optim.Optimizer(1).step()
 
 
-if __name__ == "__main__":
+def train():
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
     if options.write:
@@ -47,8 +49,10 @@ if __name__ == "__main__":
         def model(_):
             time.sleep(0.002)
         model.backward = torch.exchange
+    elif options.plain_alone and world == 1:
+        model = torch.Module(0.002)
     else:
-        model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket)
+        model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket, find_unused_parameters=options.unused)
         model.training = not options.closure  # Lightning's validation leaves it so
     if options.own_hook:
         model.register_comm_hook(None, lambda state, bucket: torch.exchange())
@@ -58,7 +62,8 @@ if __name__ == "__main__":
     batch = options.global_batch // world or 16
     step = 0
     while step < options.steps:
-        for number, (features, _) in enumerate(torch.utils.data.DataLoader(100 * batch, batch)):
+        for number, each in enumerate(torch.utils.data.DataLoader(100 * batch, batch)):
+            features = each.pop("features")
             if options.in_place:
                 features.add_(1)
             def forward_and_backward():
@@ -75,11 +80,36 @@ if __name__ == "__main__":
             if options.call:
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
+            if options.gather:
+                torch.distributed.all_gather([torch.Tensor([1]) for _ in range(world)], features)
             if (number + 1) % options.accumulate == 0:
                 if not options.no_step and not (options.skip and step % options.skip == 1):
                     optimizer.step(forward_and_backward if options.closure else None)
                 step += 1
                 if options.save and rank == 0:
-                    torch.save("weights", options.save)
+                    torch.save(obj="weights", f=options.save)
             if step >= options.steps:
                 break
+
+
+def start(rank, peer):
+    os.environ["STAND_IN_PEER"] = str(peer.fileno())
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    train()
+
+
+if __name__ == "__main__":
+    if not options.spawn:
+        train()
+    else:  # as torch.multiprocessing.spawn does
+        context = multiprocessing.get_context("spawn")
+        ranks = [context.Process(target=start, args=(rank, peer)) for rank, peer in enumerate(socket.socketpair())]
+        for each in ranks:
+            each.start()
+        for each in ranks:
+            each.join()
+        if options.fails_after:
+            raise RuntimeError("no result of the ranks")
+        if options.waits_after:
+            context.SimpleQueue().get()
+        sys.exit(max(abs(each.exitcode) for each in ranks))

@@ -40,6 +40,7 @@ WhyEvidence make_evidence(const MadeProgram& of, int rounds) {
       run.others_seconds = run.first_seconds = 100 * others * factor;
       run.slowest_rank = ranks > 1 ? 1 : 0;
       run.samples = 100 * batch * ranks;
+      run.batch = batch;
       round[name] = run;
     };
     const double alone = of.work + of.wait + of.saves, free = alone + of.shared,
@@ -225,6 +226,35 @@ TEST(WhyVerdict, SaysFirstThatTheBatchFalls) {
   EXPECT_NEAR(cause_at(verdict, "small_batch").value, 50, 1);
   EXPECT_NEAR(cause_at(verdict, "batch_work").value, 100 * (0.55 - 0.3) / 0.64, 1);
   expect_parts(to_text(why_document(verdict, {})), {"falls from 32 alone to 16 among 2"});
+}
+
+// Of twice as many epochs in as many steps; nothing of it is shared.
+TEST(WhyVerdict, NamesWhatComesOnceAnEpoch) {
+  WhyEvidence evidence = make_evidence({.shared = 0.3}, 6);
+  for (WhyRound& round : evidence.rounds) {
+    for (auto& [name, run] : round) {
+      if (name != kAlone) run.epoch_seconds = 0.3 / 0.92 * run.seconds;
+    }
+  }
+  const WhyVerdict verdict = judge_why(evidence);
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(verdict.causes[*verdict.first].key, "epochs");
+  EXPECT_NEAR(cause_at(verdict, "epochs").value, 100 * 0.3 / 0.92, 1.5);
+  EXPECT_NEAR(cause_at(verdict, "shared_node").value, 0, 1.5);
+}
+
+// A cost whose run cannot be made may be the one.
+TEST(WhyVerdict, IsNotDecidedWhereACostWasNotMeasuredAndNoOtherIsLarge) {
+  WhyEvidence evidence = make_evidence({}, 6);
+  EXPECT_TRUE(judge_why(evidence).is_decided);
+  evidence.missing = {kNoSaves};
+  const WhyVerdict verdict = judge_why(evidence);
+  EXPECT_TRUE(verdict.is_over);
+  EXPECT_FALSE(verdict.is_decided);
+  expect_parts(to_text(why_document(verdict, evidence)), {"Cannot tell: there is no run no-saves"});
+  WhyEvidence large = make_evidence({.sums = 0.4}, 6);
+  large.missing = {kNoSaves};
+  EXPECT_TRUE(judge_why(large).is_decided);
 }
 
 TEST(WhyVerdict, ComparesStepsWhereSamplesAreNotKnown) {

@@ -23,6 +23,7 @@ class Tensor:
         self.shape, self._version, self.device = shape, 0, types.SimpleNamespace(type="cpu")
 
     is_cuda = "STAND_IN_CUDA" in os.environ
+    requires_grad = True
 
     def item(self):
         time.sleep(0.01)
@@ -45,6 +46,9 @@ class Tensor:
     def clone(self):
         return Tensor(self.shape)
 
+    def copy_(self, other):
+        self.shape = other.shape
+
     def is_pinned(self):
         return False
 
@@ -65,10 +69,10 @@ def set_num_threads(_):
     pass
 
 
-def save(value, f):
+def save(obj, f):
     time.sleep(settings.get("save", 0))
     with open(f, "w", encoding="utf-8") as file:
-        file.write(str(value))
+        file.write(str(obj))
 
 
 class Future:
@@ -89,6 +93,10 @@ def all_reduce(tensor, async_op=False):
     exchange()
 
 
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    exchange()
+
+
 futures = module("futures", Future=Future)
 cuda = module("cuda", is_available=lambda: Tensor.is_cuda, is_initialized=lambda: Tensor.is_cuda,
               synchronize=lambda: None)
@@ -96,34 +104,79 @@ def of_launcher(*names):
     return int(next(os.environ[name] for name in names if name in os.environ))
 
 
-distributed = module("distributed", is_available=lambda: True, all_reduce=all_reduce, barrier=exchange,
-                     get_rank=lambda: of_launcher("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
-                     get_world_size=lambda: of_launcher("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"))
+group = {}
 
 
-class DistributedDataParallel:
-    def __init__(self, work, bucket_cap_mb=25, broadcast_buffers=True):
-        self.work, self.bucket_bytes_cap = work, bucket_cap_mb * 2**20
-        self.training, self.hooks, self.comm_hook = True, [], None
-        self.module = types.SimpleNamespace(training=True)
+def init_process_group(backend=None, init_method=None, world_size=-1, rank=-1):
+    group.update(world_size=world_size, rank=rank)
+
+
+def get_rank():
+    return group["rank"] if group else of_launcher("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+
+
+def get_world_size():
+    return group["world_size"] if group else of_launcher("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+
+
+distributed = module("distributed", is_available=lambda: True, all_reduce=all_reduce, all_gather=all_gather,
+                     barrier=exchange, init_process_group=init_process_group, get_rank=get_rank, get_world_size=get_world_size)
+
+
+of_all_modules = {}
+
+
+class Handle:
+    def __init__(self, hook):
+        self.hook = hook
+        of_all_modules[hook] = self
+
+    def remove(self):
+        of_all_modules.pop(self.hook, None)
+
+
+class Module:
+    def __init__(self, work):
+        self.work, self.training, self.hooks = work, True, []
 
     def modules(self):
         return [self]
 
+    def parameters(self):
+        return iter([Tensor([1])])
+
     def register_forward_pre_hook(self, hook, with_kwargs=False):
         self.hooks.append(hook)
+
+    def __call__(self, *arguments, **named):
+        for hook in list(of_all_modules):
+            hook(self, arguments)
+        for hook in list(self.hooks):
+            hook(self, arguments, named)
+        time.sleep(self.work)
+
+    def backward(self):
+        pass
+
+
+class DistributedDataParallel(Module):
+    def __init__(self, work, bucket_cap_mb=25, broadcast_buffers=True, find_unused_parameters=False):
+        super().__init__(work)
+        self.bucket_bytes_cap, self.comm_hook = bucket_cap_mb * 2**20, None
+        self.find_unused_parameters, self.static_graph = find_unused_parameters, False
+        self.require_backward_grad_sync = True
+        self.module = types.SimpleNamespace(training=True)
 
     def register_comm_hook(self, state, hook):
         if self.comm_hook is not None:
             raise RuntimeError("register_comm_hook can only be called once")
         self.comm_hook = hook
 
-    def __call__(self, *arguments, **named):
-        for hook in self.hooks:
-            hook(self, arguments, named)
-        time.sleep(self.work)
-
     def backward(self):
+        if not self.require_backward_grad_sync:
+            return
+        if self.find_unused_parameters:
+            exchange()
         if self.comm_hook is not None:
             self.comm_hook(None, types.SimpleNamespace(buffer=lambda: Tensor([1])))
         else:
@@ -133,6 +186,8 @@ class DistributedDataParallel:
 
 nn = module("nn")
 nn.parallel = module("nn.parallel", DistributedDataParallel=DistributedDataParallel)
+nn.modules = module("nn.modules")
+nn.modules.module = module("nn.modules.module", register_module_forward_pre_hook=Handle)
 before, after = [], []
 
 
@@ -164,7 +219,7 @@ class DataLoader:
     def __iter__(self):
         for _ in range(len(self)):
             time.sleep(settings.get("wait", 0) / max(self.num_workers, 1))
-            yield Tensor([self.batch_size, 4]), [Tensor([self.batch_size])]
+            yield {"features": Tensor([self.batch_size, 4]), "labels": [Tensor([self.batch_size])]}
 
 
 utils = module("utils")
