@@ -87,6 +87,14 @@ tar -tzf "$scratch/results/records.tar.gz" > "$scratch/archive"
 for file in b32-bf16.json mnist-98.json replicas-2.json tests/gpu.device.json logs/doctor.log; do holds "$scratch/archive" "$file"; done
 holds "$scratch/results/tests.json" '"gpu.device":'
 
+# What only a call of its own has: input at the card's rate.
+ends_with 0 "${bare[@]}" PACELINE_PYTHON="$scratch/no-python" "$run" --rehearse --only data --out "$scratch/data" --minutes 4
+if [ $device = cpu ]; then
+  for what in "4 JPEGs decoded by " "224/b2 from JPEGs, cache off | " "224/b2 from JPEGs, cache decoded | "; do
+    holds "$scratch/data/summary.md" "| data | $what"
+  done
+fi
+
 # Several replicas, a lost one among them; on the CPU they stand for cards.
 ends_with 0 "${bare[@]}" "$run" --rehearse --several --out "$scratch/several" --minutes 4
 for what in "2 cards through ring | loss " "2 cards through mirrored | loss " "a lost rank ends 2 through ring | exit code 71 " \
