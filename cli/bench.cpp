@@ -30,8 +30,8 @@ constexpr char kBenchFooter[] = R"(Examples:
 Backends stand side by side, one column each; each round starts each of them anew. One backend
 alone gets the columns of nccl-tests: algbw = size / time, busbw = algbw * 2 (n-1)/n. Each call sums
 a buffer that its rank has written just before; "reused" calls sum one buffer that nobody writes.
-"memcpy" is the bound inside a node: every rank copies half of its data over the other half and
-back, all at once. Sizes take K, M and G (powers of 1024).)";
+"memcpy" is for comparison, and no bound: every rank copies half of its data over the other half
+and back, all at once. Sizes take K, M and G (powers of 1024).)";
 
 struct BenchArguments : CollectiveBenchOptions {
   DeadlineTexts deadline_texts;

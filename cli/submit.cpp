@@ -66,7 +66,7 @@ void add_submit(CLI::App& app, Action& action) {
   verb->add_flag("--dry-run", options->dry_run,
                  "print job arrays and cost, write the scripts, submit nothing");
   add_value(*verb, "--scripts FOLDER", options->scripts,
-            "with --dry-run, write the scripts here [default: a folder in /tmp]");
+            "with --dry-run, write the scripts here [default: a folder in TMPDIR]");
   verb->add_flag("--data-elsewhere", options->data_elsewhere,
                  "the data set is not on this machine, but the jobs see it");
   verb->add_flag(

@@ -41,7 +41,7 @@ std::span<const Parameter> recorded_parameters() {
       Parameter("backend", text, "", "", G::place,
                 "communication stack (see: paceline list backends)",
                 {.form = "NAME",
-                 .otherwise = "self for one replica; nccl on GPUs, else mpi, else mirrored",
+                 .otherwise = "self for one replica; nccl on GPUs where it is built, else ring",
                  .shown = Shown::first,
                  .role = R::layout}),
       Parameter("device", text, "", "cpu", G::place,

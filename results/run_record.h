@@ -66,7 +66,7 @@ struct RunRecord {
   PACELINE_FACT(fact::Text, point, "the axes that vary: \"gpus=2,backend=mpi\"", kWritten);
   PACELINE_FACT_FROM(1, int, repeat, "from 1", kRequiredCount);
   PACELINE_FACT_FROM(1, int, attempt, "from 1", kRequiredCount);
-  PACELINE_FACT(fact::Text, session, "one call of sweep", kWritten);
+  PACELINE_FACT(fact::Text, session, "one call of sweep, or one wave of submit", kWritten);
   PACELINE_FACT(int, round, "");
   PACELINE_FACT_FROM("completed", fact::Text, status, "completed, failed, timeout or preempted",
                      kWritten);
