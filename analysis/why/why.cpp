@@ -278,8 +278,9 @@ std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>
   }
   const std::string reason =
       none_is_large
-          ? fmt::format("there is no run {}, and no other cause costs {:.0f} points",
-                        join({missing.begin(), missing.end()}, ", "), kLarge)
+          ? fmt::format(
+                "no cause that was measured costs {:.0f} points, but these runs cannot be made: {}",
+                kLarge, join({missing.begin(), missing.end()}, ", "))
           : fmt::format(
                 "after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, and "
                 "not all are below that",
@@ -435,8 +436,8 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   section.notes.push_back(fmt::format(
       "100 points are the time in which {} train on a sample. One replica alone needs a share of "
       "it, the efficiency. The sums, the latest rank, the shared node, what comes once an epoch "
-      "and "
-      "computing in smaller batches add up to the rest, the loss; other causes overlap with these.",
+      "and computing in smaller batches add up to the rest, the loss; other causes overlap with "
+      "these.",
       counted(verdict.replicas, "replica")));
   section.caveats.push_back(
       fmt::format("Intervals are for all causes together, after {}; the hook's own code took "

@@ -183,6 +183,19 @@ TEST_F(WhyOfProgram, HookCountsSamplesOfOneAloneThatBuildsNoDdp) {
   EXPECT_EQ(alone.at("batch"), 16);
 }
 
+// The hook's own references are no part of what a program copies or saves. The loader is built anew
+// each epoch, and 20 of its batches are 20 of all; 60 steps are 3 epochs, one of which begins in
+// the measured steps.
+TEST_F(WhyOfProgram, HookKnowsEpochsAndLeavesCopiesAlone) {
+  const Json data = hooked(R"({"take": ["data"]})", "--epoch 20 --copy --between 0.05");
+  EXPECT_EQ(data.at("batches"), 20);
+  EXPECT_EQ(data.at("repeated"), 40);
+  EXPECT_NEAR(data.at("epoch_seconds").get<double>(), 0.05, 0.02);
+  const Json own = hooked("{}", "--own-hook");
+  EXPECT_EQ(own.at("own_calls"), 0);  // DDP's are not the program's
+  EXPECT_EQ(own.at("epoch_seconds"), 0);
+}
+
 // Measured before, so that nothing of it is in the times.
 TEST_F(WhyOfProgram, HookProfilesStepsAfterTheMeasuredOnes) {
   const Json run = hooked(R"({"profile": 5})", "");

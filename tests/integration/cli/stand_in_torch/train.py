@@ -1,8 +1,10 @@
 """Trains nothing, as told: --wait 0.004 (of each batch), --late (rank 1), --save FILE, ..."""
 import argparse
+import copy
 import importlib
 import multiprocessing
 import os
+import pickle
 import socket
 import sys
 import time
@@ -20,9 +22,11 @@ parser.add_argument("--steps", type=int, default=5000)
 parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
+parser.add_argument("--epoch", type=int, default=100, help="its batches")
+parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("spawn", "plain-alone", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -32,6 +36,7 @@ def child():
 
 
 def train():
+    os.makedirs("/usr", exist_ok=True)  # changes nothing
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
     if options.write:
@@ -55,14 +60,16 @@ def train():
         model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket, find_unused_parameters=options.unused)
         model.training = not options.closure  # Lightning's validation leaves it so
     if options.own_hook:
-        model.register_comm_hook(None, lambda state, bucket: torch.exchange())
+        model.register_comm_hook(state=None, hook=lambda state, bucket: torch.distributed.all_reduce(bucket))
+    if options.copy:
+        pickle.dumps(copy.deepcopy(model))
     optimizer = torch.optim.Optimizer(0.1)
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
-    step = 0
+    step, samples = 0, options.epoch * batch
     while step < options.steps:
-        for number, each in enumerate(torch.utils.data.DataLoader(100 * batch, batch)):
+        for number, each in enumerate(torch.utils.data.DataLoader(samples, batch)):
             features = each.pop("features")
             if options.in_place:
                 features.add_(1)
@@ -81,7 +88,8 @@ def train():
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
             if options.gather:
-                torch.distributed.all_gather([torch.Tensor([1]) for _ in range(world)], features)
+                gathered = [torch.Tensor([1]) for _ in range(world)]
+                torch.distributed.all_gather(gathered, features, None, True).wait()
             if (number + 1) % options.accumulate == 0:
                 if not options.no_step and not (options.skip and step % options.skip == 1):
                     optimizer.step(forward_and_backward if options.closure else None)
@@ -90,6 +98,7 @@ def train():
                     torch.save(obj="weights", f=options.save)
             if step >= options.steps:
                 break
+        time.sleep(options.between)
 
 
 def start(rank, peer):

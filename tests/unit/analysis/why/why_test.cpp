@@ -251,7 +251,7 @@ TEST(WhyVerdict, IsNotDecidedWhereACostWasNotMeasuredAndNoOtherIsLarge) {
   const WhyVerdict verdict = judge_why(evidence);
   EXPECT_TRUE(verdict.is_over);
   EXPECT_FALSE(verdict.is_decided);
-  expect_parts(to_text(why_document(verdict, evidence)), {"Cannot tell: there is no run no-saves"});
+  expect_parts(to_text(why_document(verdict, evidence)), {"these runs cannot be made: no-saves"});
   WhyEvidence large = make_evidence({.sums = 0.4}, 6);
   large.missing = {kNoSaves};
   EXPECT_TRUE(judge_why(large).is_decided);

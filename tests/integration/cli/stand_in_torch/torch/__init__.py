@@ -95,6 +95,7 @@ def all_reduce(tensor, async_op=False):
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     exchange()
+    return types.SimpleNamespace(wait=lambda: True)
 
 
 futures = module("futures", Future=Future)
