@@ -207,7 +207,7 @@ class Batches:
         return batch
 
 
-def leave():
+def end_process():
     """Ends the process as one that succeeds."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -217,17 +217,17 @@ def leave():
     os._exit(0)
 
 
-def leave_after(file):
+def end_process_after(file):
     while not os.path.exists(file):
         time.sleep(0.5)
     time.sleep(2)
-    leave()
+    end_process()
 
 
 HOOK = None
 
 
-def the_hook():
+def current_hook():
     return HOOK
 
 
@@ -240,7 +240,7 @@ def no_sum(_, bucket):
 
 class Hook:
     def __reduce__(self):
-        return the_hook, ()  # of copies and files of the DDP that it watches
+        return current_hook, ()  # of copies and files of the DDP that it watches
 
     def __init__(self, torch, settings, check):
         self.torch, self.settings, self.check = torch, settings, check
@@ -465,7 +465,7 @@ class Hook:
         done, deadline = os.path.join(self.settings["out"], "run.json"), now() + 60
         while not os.path.exists(done) and now() < deadline:
             time.sleep(0.01)
-        leave()
+        end_process()
 
     def write_all(self, most_seconds):
         """Of this rank; by rank 0 also of all, when they have written theirs."""
@@ -542,13 +542,13 @@ def timed(hook, function, total, is_taken, skipped):
     return call
 
 
-def of_program(hook, function, ours):
-    """`ours`, but `function` where torch itself calls it, or a communication hook of DDP."""
+def for_program_only(hook, function, measured):
+    """`measured`, but `function` where torch itself calls it, or a communication hook of DDP."""
     @functools.wraps(function)
     def call(*arguments, **named):
         caller = sys._getframe(1).f_globals.get("__name__", "")
         is_torchs = caller.startswith("torch.") and not caller.startswith("torch.distributed.nn")
-        return (function if hook.in_ddp or is_torchs else ours)(*arguments, **named)
+        return (function if hook.in_ddp or is_torchs else measured)(*arguments, **named)
     return call
 
 
@@ -615,8 +615,8 @@ def install(torch, settings, check):
     if of_launcher(RANKS, 0, -1) < 0 and not is_child():
         # A program that starts its ranks itself may not like how they end, or wait for what they return.
         ended = os.path.join(settings["out"], "ended")
-        atexit.register(lambda: os.path.exists(ended) and leave())
-        threading.Thread(target=leave_after, args=(ended,), daemon=True).start()
+        atexit.register(lambda: os.path.exists(ended) and end_process())
+        threading.Thread(target=end_process_after, args=(ended,), daemon=True).start()
 
     init, register, loader_init, iterate = Ddp.__init__, Ddp.register_comm_hook, DataLoader.__init__, \
         DataLoader.__iter__
@@ -670,8 +670,8 @@ def install(torch, settings, check):
 
         def skip(*given, name=name, order=order, **named):
             return skipped_call(name, order, given, named)
-        ours = timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures, skip)
-        setattr(torch.distributed, name, of_program(hook, function, ours))
+        measured = timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures, skip)
+        setattr(torch.distributed, name, for_program_only(hook, function, measured))
 
     # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.
     for name in READS:
