@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "analysis/study/contrast.h"
 #include "analysis/study/switches.h"
@@ -51,6 +52,13 @@ bool has_setting(const Run& run, const Base& base) {
   return number && wanted ? *number == *wanted : value == base.value;
 }
 
+// Why a row has no base. `setting`: what no run of one replica has; it may differ from row to row.
+struct NoBase {
+  std::string before, setting = {}, after = {};
+
+  auto operator<=>(const NoBase&) const = default;
+};
+
 class Comparer {
  public:
   Comparer(const Study& study, const Base& base)
@@ -79,9 +87,17 @@ class Comparer {
     }
     judge_standings(study_, result_);
     judge_speeds(study_, result_);
-    std::map<std::string, std::vector<std::string>> lacking;  // by why
+    std::map<std::pair<NoBase, std::string>, std::vector<std::string>> settings;  // by which rows
     for (const auto& [key, sizes] : missing_) {
-      lacking[key.first].push_back(fmt::format("{} replicas ({})", join(sizes, ", "), key.second));
+      NoBase why = key.first;
+      const std::string setting = std::exchange(why.setting, "");
+      settings[{why, fmt::format("{} replicas ({})", join(sizes, ", "), key.second)}].push_back(
+          setting);
+    }
+    std::map<std::string, std::vector<std::string>> lacking;  // by why
+    for (const auto& [key, each] : settings) {
+      const auto& [why, which] = key;
+      lacking[why.before + join_first(3, each, " or ") + why.after].push_back(which);
     }
     for (const auto& [why, which] : lacking) {
       result_.notes.push_back(fmt::format("no speed-up for {}: {}", join_first(2, which), why));
@@ -247,7 +263,7 @@ class Comparer {
     return by;
   }
 
-  // " with bucket_mb 8": what no run of one replica has that the row has; of one thing if that
+  // "bucket_mb 8": what no run of one replica has that the row has; of one thing if that
   // says it all.
   std::string lacking(const Run& run) const {
     std::vector<std::string> all;
@@ -262,10 +278,10 @@ class Comparer {
         same = equal > 0;
         differs = values.size() > equal;
       }
-      if (!same) return " with " + text;
+      if (!same) return text;
       if (differs) all.push_back(text);
     }
-    return all.empty() ? " that matches" : " with " + join(all, " and ");
+    return join(all, " and ");
   }
 
   // "its base did not reach its goal in 1 of 5 runs"; empty: it has none that failed so.
@@ -290,21 +306,23 @@ class Comparer {
     return "";
   }
 
-  std::string why_missing(std::size_t i) const {
+  NoBase why_missing(std::size_t i) const {
     const Run& run = run_of_row(i);
-    if (const std::string failed = unreached_base(run); !failed.empty()) return failed;
+    if (const std::string failed = unreached_base(run); !failed.empty()) return {failed};
     const std::string shown =
         study_.chosen.empty() ? "" : " among those shown (" + study_.chosen + ")";
     if (result_.base.kind == Base::setting) {
-      return fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text());
+      return {fmt::format("no run{} has {} and is the same otherwise", shown, result_.base.text())};
     }
     if (!best_base(i)) {
-      return "there is no run of one replica" +
-             std::string(singles_.empty() ? "" : " on that machine") + shown +
-             "; --base smallest compares with the smallest size";
+      return {"there is no run of one replica" +
+              std::string(singles_.empty() ? "" : " on that machine") + shown +
+              "; --base smallest compares with the smallest size"};
     }
-    return "there is no run of one replica" + lacking(run) + shown +
-           "; --base best compares with the fastest";
+    const std::string setting = lacking(run);
+    return {std::string("there is no run of one replica ") +
+                (setting.empty() ? "that matches" : "with "),
+            setting, shown + "; --base best compares with the fastest"};
   }
 
   void missing(std::size_t i) {
@@ -351,7 +369,7 @@ class Comparer {
   std::map<std::tuple<std::string, std::string, std::string>, std::set<std::string>>
       values_of_singles_;  // (kind, system, what rows are matched by)
   // (why, whose) -> sizes without a base.
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> missing_;
+  std::map<std::pair<NoBase, std::string>, std::vector<std::string>> missing_;
   std::set<std::string> borrowed_;
 };
 

@@ -278,6 +278,11 @@ TEST(MissingBase, WhatNoRunOfOneReplicaHasIsNamed) {
   EXPECT_EQ(base_notes({base, like, other}),
             "no speed-up for 2 replicas (mpi): there is no run of one replica with bucket_mb 1; "
             "--base best compares with the fastest\n");
+  Json third = like;
+  third["parameters"]["bucket_mb"] = 2;
+  EXPECT_EQ(base_notes({base, like, other, third}),
+            "no speed-up for 2 replicas (mpi): there is no run of one replica with bucket_mb 1 or "
+            "bucket_mb 2; --base best compares with the fastest\n");
   expect_parts(base_notes({base, like}, {{"gpus", {"2"}}}),
                {"there is no run of one replica among those shown (gpus=2)"});
 }
