@@ -43,11 +43,7 @@ std::vector<std::string> listed_values(const CLI::Option& option) {
 }
 
 std::vector<std::string> built(const std::vector<Name>& names) {
-  std::vector<std::string> result;
-  for (const Name& name : names) {
-    if (name.built) result.push_back(name.name);
-  }
-  return result;
+  return mapped_if(names, &Name::built, &Name::name);
 }
 
 // Of what an option, its value or a positional is named after.
@@ -134,10 +130,6 @@ std::vector<Verb> list_verbs(const CLI::App& app) {
   return verbs;
 }
 
-std::string join_names(const std::vector<OptionWords>& options) {
-  return join(mapped(options, &OptionWords::name), " ");
-}
-
 // What may follow an option: a few words, nothing that a shell knows, or files (its default).
 void print_bash_values(const Verb& verb) {
   std::vector<std::string> numbers, files;
@@ -178,7 +170,8 @@ void print_bash(const std::vector<Verb>& verbs) {
 )",
         join(names, " "));
   for (const Verb& verb : verbs) {
-    print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name, join_names(verb.options));
+    print("      \"{} -\"*) words=\"{}\" ;;\n", verb.name,
+          join(mapped(verb.options, &OptionWords::name), " "));
     if (!verb.choices.empty()) {
       print("      \"{} \"*) words=\"{}\" ;;\n", verb.name, join(verb.choices, " "));
     }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/verb.h"
-#include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/pattern.h"
 #include "engine/core/text.h"

@@ -10,7 +10,7 @@
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/output.h"
-#include "run/screen/screen_job.h"
+#include "run/screen/screen_run.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 
 #include "cli/study_options.h"
 #include "cli/verb.h"
-#include "engine/core/error.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "results/configuration.h"
 #include "results/names.h"
 
@@ -27,11 +27,8 @@ sent or done, 1 not confirmed, 64 or 65 a bad spec, profile or request, or Slurm
 
 // Those that have a task a replica, as a Slurm step starts them.
 std::vector<std::string> backends_of_ranks() {
-  std::vector<std::string> names;
-  for (const Name& backend : known_names().backends) {
-    if (backend.tasks == "replica") names.push_back(backend.name);
-  }
-  return names;
+  const auto has_task = [](const Name& backend) { return backend.tasks == "replica"; };
+  return mapped_if(known_names().backends, has_task, &Name::name);
 }
 
 int submit(const SubmitOptions& options, bool yes) {

@@ -20,10 +20,8 @@ constexpr double kSameMemory = 1.25;
 
 // Each kind once.
 std::string describe_gpus(const RunRecord& record) {
-  std::vector<std::string> names;
-  for (const GpuFacts& gpu : record.gpus) {
-    if (!gpu.name.empty()) names.push_back(gpu.name);
-  }
+  std::vector<std::string> names = mapped(record.gpus, &GpuFacts::name);
+  std::erase(names, "");
   return join(each_once(names), " and ");
 }
 

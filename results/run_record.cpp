@@ -184,10 +184,8 @@ std::string RunRecord::hosts() const {
 }
 
 std::vector<std::string> RunRecord::host_names() const {
-  std::vector<std::string> names;
-  for (const RankFacts& rank : *each_rank) {
-    if (!rank.host.empty()) names.push_back(rank.host);
-  }
+  std::vector<std::string> names = mapped(*each_rank, &RankFacts::host);
+  std::erase(names, "");
   return names;
 }
 

@@ -39,10 +39,6 @@ void set_by_name(Config& config, const Settings& given) {
   });
 }
 
-CacheKind parse_cache_kind(const std::string& name) {
-  return name == "off" ? CacheKind::off : name == "raw" ? CacheKind::raw : CacheKind::decoded;
-}
-
 std::vector<std::string> given_for_encoded_images(const Point& p) {
   std::vector<std::string> names;
   for (const auto& [name, value] : p.values()) {
@@ -56,7 +52,10 @@ InputConfig make_input_config(const Point& p, const ThreadPlan& threads) {
   InputConfig input;
   set_by_name(input, given);
   input.synthetic = given.text("input") == "synthetic";
-  input.cache = parse_cache_kind(given.text("cache"));
+  const std::string cache = given.text("cache");
+  input.cache = cache == "off"   ? CacheKind::off
+                : cache == "raw" ? CacheKind::raw
+                                 : CacheKind::decoded;
   input.cache_type = given.text("cache_type") == "fp32" ? DType::f32 : DType::u8;
   if (given.given("cache_mb")) input.cache_bytes = read_count(given, "cache_mb") * kMiB;
   input.parallel_reads = given.given("parallel_reads")
@@ -96,10 +95,6 @@ ScheduleSpec make_schedule_spec(const Settings& given) {
   return spec;
 }
 
-Evaluate parse_evaluate(const std::string& name) {
-  return name == "none" ? Evaluate::none : name == "epoch" ? Evaluate::epoch : Evaluate::end;
-}
-
 void set_length(TrainConfig& config, const Point& p, const Settings& given) {
   config.epochs =
       given.given("epochs")
@@ -119,7 +114,10 @@ void set_optimizer(TrainConfig& config, const Settings& given) {
 }
 
 void set_evaluation(TrainConfig& config, const Settings& given) {
-  config.evaluate = parse_evaluate(given.text("evaluate"));
+  const std::string when = given.text("evaluate");
+  config.evaluate = when == "none"    ? Evaluate::none
+                    : when == "epoch" ? Evaluate::epoch
+                                      : Evaluate::end;
   if (given.given("until")) config.until = parse_goal(given.text("until"));
   config.norm_statistics =
       given.text("bn_stats") == "local" ? NormStatistics::local : NormStatistics::averaged;

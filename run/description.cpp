@@ -40,12 +40,6 @@ std::size_t count_parameters(const Plan& plan, const Operation& op) {
   return count_elements(plan.parameters, {op.weight, op.bias});
 }
 
-std::size_t count_statistics(const Plan& plan) {
-  std::size_t count = 0;
-  for (const ParameterInfo& info : plan.statistics) count += info.elements;
-  return count;
-}
-
 std::string layers_text(const Plan& plan) {
   std::string text = fmt::format("{:<24}{:<24}{:>16}{:>12}{:>16}\n", "layer", "kind", "output",
                                  "parameters", "forward FLOP");
@@ -95,7 +89,7 @@ Json WorkloadDescription::json() const {
           {"summary", workload.summary},
           {"batch_per_replica", plan.batch},
           {"parameters", plan.parameter_count},
-          {"statistics", count_statistics(plan)},
+          {"statistics", summed(plan.statistics, &ParameterInfo::elements)},
           {"gradient_bytes", plan.parameter_count * size_of(plan.real)},
           {"flops_per_sample", plan.flops_per_sample},
           {"activation_bytes", memory.activations},
@@ -119,7 +113,7 @@ std::string WorkloadDescription::text(std::size_t width) const {
                       plan.parameter_count, bytes(plan.parameter_count * size_of(plan.real)));
   if (!plan.statistics.empty()) {
     text += fmt::format("running averages     {} (not trained, a replica's own)\n",
-                        count_statistics(plan));
+                        summed(plan.statistics, &ParameterInfo::elements));
   }
   text += fmt::format("FLOP a sample        {:.3g} in a training step\n", plan.flops_per_sample);
   text += wrapped(fmt::format("{} ({}, batch {}, without the libraries' scratch)", memory.text(),

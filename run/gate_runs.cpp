@@ -340,10 +340,6 @@ std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int l
   return runs;
 }
 
-}  // namespace
-
-namespace {
-
 GateOutcome run_pair(const GatePair& pair, const GateRuns& runs, const GateOptions& options,
                      FreshRuns& folder) {
   InterleavedRuns plan = make_plan(pair, runs);

@@ -9,7 +9,6 @@
 #include "analysis/screen/screen.h"
 #include "engine/core/environment.h"
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
 #include "engine/core/log.h"
 #include "engine/core/text.h"
 #include "engine/train/config.h"
@@ -200,15 +199,13 @@ LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
 
 Provenance build_facts(const std::vector<std::string>& command) {
   const Build made = build();
-  std::vector<std::string> words;
-  for (const std::string& word : command) words.push_back(shell_quote(word));
   Provenance facts;
   facts.version = made.version;
   facts.commit = made.commit;
   facts.dirty = made.dirty;
   facts.compiler = made.compiler;
   facts.compiler_flags = made.compiler_flags;
-  facts.command = join(words, " ");
+  facts.command = shell_quote(command);
   facts.allocation = find_allocation(environment_of_process());
   return facts;
 }

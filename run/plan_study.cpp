@@ -136,10 +136,9 @@ OtherMachine unlike_this_machine(const StudyPlan& plan) {
   here.cpu_model = topology.cpu_model;
   here.cpus = topology.machine_cpus;
   here.memory_bytes = static_cast<double>(topology.memory_bytes);
-  std::set<std::string> devices;
-  for (const PlannedPoint& point : plan.expansion.points) {
-    devices.insert(point.parameters.text("device").value_or(""));
-  }
+  const std::set<std::string> devices = distinct(
+      plan.expansion.points,
+      [](const PlannedPoint& point) { return point.parameters.text("device").value_or(""); });
   for (const std::string& device : devices) {
     if (here.gpu.empty()) here.gpu = gpus_of_this_machine(device);
   }

@@ -64,21 +64,6 @@ bool flight_is_on(const Environment& environment) {
                     "unset it, or set it to off");
 }
 
-class FirstError {
- public:
-  void keep() {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
-
 }  // namespace
 
 bool must_spawn(const LaunchSpec& launch, const ProcessRank& process) {

@@ -133,16 +133,8 @@ SlurmCommands::SlurmCommands(Environment environment) : environment_(std::move(e
 }
 
 std::string SlurmCommands::find(const std::string& program) const {
-  const auto path = environment_.find("PATH");
-  if (path == environment_.end()) return "";
-  for (const std::string& folder : split(path->second, ':')) {
-    std::string file = (folder.empty() ? "." : folder) + "/" + program;
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored) && access(file.c_str(), X_OK) == 0) {
-      return file;
-    }
-  }
-  return "";
+  const auto file = find_program(program, environment_);
+  return file ? file->string() : "";
 }
 
 bool SlurmCommands::has(const std::string& program) const {

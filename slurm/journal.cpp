@@ -112,11 +112,8 @@ Journal::Journal(fs::path study)
 }
 
 std::vector<std::int64_t> Journal::jobs() const {
-  std::vector<std::int64_t> jobs;
-  for (const SentArray& array : arrays_) {
-    if (array.job > 0) jobs.push_back(array.job);
-  }
-  return jobs;
+  return mapped_if(
+      arrays_, [](const SentArray& array) { return array.job > 0; }, &SentArray::job);
 }
 
 SentArray* Journal::find(const std::string& session, const std::string& array) {

@@ -142,11 +142,8 @@ std::string point_lines(const Runs& runs, std::size_t most) {
 }
 
 std::vector<std::string> not_counted(const std::vector<RunView>& runs) {
-  std::vector<std::string> machines;
-  for (const RunView& run : runs) {
-    if (run.phase != RunPhase::done) machines.push_back(run.other_machine);
-  }
-  return not_counted_lines(machines);
+  const auto is_open = [](const RunView& run) { return run.phase != RunPhase::done; };
+  return not_counted_lines(mapped_if(runs, is_open, &RunView::other_machine));
 }
 
 }  // namespace

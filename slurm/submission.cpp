@@ -44,15 +44,7 @@ std::string runs_are(std::size_t count) {
 }
 
 std::size_t elements_in(const std::vector<JobArray>& arrays) {
-  std::size_t count = 0;
-  for (const JobArray& array : arrays) count += array.runs.size();
-  return count;
-}
-
-double total(const std::vector<JobArray>& arrays, double (JobArray::*hours)() const) {
-  double sum = 0;
-  for (const JobArray& array : arrays) sum += (array.*hours)();
-  return sum;
+  return summed(arrays, [](const JobArray& array) { return array.runs.size(); });
 }
 
 void add(Submission::Expected& expected, const Need& need, const JobShape& shape) {
@@ -217,11 +209,11 @@ std::size_t Submission::left() const {
 }
 
 double Submission::gpu_hours() const {
-  return total(arrays, &JobArray::gpu_hours);
+  return summed(arrays, &JobArray::gpu_hours);
 }
 
 double Submission::cpu_hours() const {
-  return total(arrays, &JobArray::cpu_hours);
+  return summed(arrays, &JobArray::cpu_hours);
 }
 
 Submission prepare_submission(const SubmissionInput& input) {

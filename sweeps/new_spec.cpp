@@ -66,10 +66,8 @@ std::string results_text(const std::string& throughput, const std::string& unit,
 
 std::vector<std::string> plain_words(const std::string& command) {
   if (command.find_first_of("'\"\\$`|&;<>()*?[]#~!\n") != std::string::npos) return {};
-  std::vector<std::string> words;
-  for (const std::string& word : split(command, ' ')) {
-    if (!word.empty()) words.push_back(word);
-  }
+  std::vector<std::string> words = split(command, ' ');
+  std::erase(words, "");
   const bool sets_variable = !words.empty() && words.front().find('=') != std::string::npos;
   return sets_variable ? std::vector<std::string>() : words;
 }

@@ -260,11 +260,8 @@ class SpecReader {
   }
 
   std::vector<Axis> axes(const JsonField& field) {
-    std::vector<Axis> result;
-    for (const JsonField& member : field.members("an object of axis names and lists")) {
-      result.push_back(axis(member));
-    }
-    return result;
+    return mapped(field.members("an object of axis names and lists"),
+                  [this](const JsonField& member) { return axis(member); });
   }
 
   // One object, or a list of several that are multiplied with each other.

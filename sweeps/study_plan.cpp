@@ -159,11 +159,8 @@ std::size_t points_that_cannot_run(const StudyPlan& plan) {
 }
 
 std::vector<std::string> other_machine_lines(const StudyPlan& plan) {
-  std::vector<std::string> machines;
-  for (const RunStatus& status : plan.runs) {
-    if (status.state != RunState::done) machines.push_back(status.other_machine);
-  }
-  return not_counted_lines(machines);
+  const auto is_open = [](const RunStatus& run) { return run.state != RunState::done; };
+  return not_counted_lines(mapped_if(plan.runs, is_open, &RunStatus::other_machine));
 }
 
 void add_plan_notes(const StudyPlan& plan, std::vector<std::string>& lines) {

@@ -167,9 +167,7 @@ Observations differing_in(UnitKeyOf block, const Observations& all, double least
 }
 
 double squares_of_x(const Observations& all) {
-  double sum = 0;
-  for (const Observation& one : all) sum += one.x * one.x;
-  return sum;
+  return summed(all, [](const Observation& one) { return one.x * one.x; });
 }
 
 // By how much neighbours that resemble each other raise the variance of a slope.

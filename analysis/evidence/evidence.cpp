@@ -160,10 +160,9 @@ const std::vector<Reason>& reasons() {
 }
 
 std::string yielding_names() {
-  std::vector<std::string> names;
-  for (const Reason& reason : reasons()) {
-    if (reason.in_tables == Effect::yields) names.emplace_back(reason.name);
-  }
+  std::vector<std::string> names = mapped_if(
+      reasons(), [](const Reason& reason) { return reason.in_tables == Effect::yields; },
+      [](const Reason& reason) { return std::string(reason.name); });
   const std::string last = names.back();
   names.pop_back();
   return join(names, ", ") + " or " + last;

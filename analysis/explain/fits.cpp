@@ -213,11 +213,9 @@ std::optional<Known> find_peak(const SpeedUpRows& rows, const Points& points, co
 }  // namespace
 
 std::vector<SpeedPoint> SpeedUpRows::points(const RowMeans& means) const {
-  std::vector<SpeedPoint> all;
-  for (const Size& size : sizes) {
-    all.push_back({size.replicas, std::exp(means[size.base][0] - means[size.row][0])});
-  }
-  return all;
+  return mapped(sizes, [&](const Size& size) {
+    return SpeedPoint{size.replicas, std::exp(means[size.base][0] - means[size.row][0])};
+  });
 }
 
 std::size_t SpeedUpRows::count_sizes() const {

@@ -59,10 +59,7 @@ Table make_rows(const Study& study, const Best& best) {
   const auto run_of = [=](Row point) -> const Run& { return row_of(point).first(); };
   const auto mean = [&, row_of](const RunFact& fact) {
     return [&, row_of, fact](Row point) {
-      std::vector<double> values;
-      for (const Run& run : row_of(point).runs) {
-        if (const auto value = fact(run)) values.push_back(*value);
-      }
+      const std::vector<double> values = known_values(row_of(point).runs, fact);
       if (values.empty()) return Cell{};
       return Cell{cost_text(study, best, point), geometric_mean(values).value};
     };

@@ -66,11 +66,9 @@ std::vector<Finding> settings_finding(const Study& study) {
                             return row.first()->kind == "measured" && reached_goal(row);
                           });
   if (!comparable) return {};
-  std::vector<Finding> found;
-  for (const std::string& sentence : fastest_sentences(study)) {
-    found.push_back({FindingKind::settings, sentence});
-  }
-  return found;
+  return mapped(fastest_sentences(study), [](const std::string& sentence) {
+    return Finding{FindingKind::settings, sentence};
+  });
 }
 
 // A table of times shows neither rates nor efficiency, and a single run no spread.

@@ -25,14 +25,6 @@ constexpr double kFarApart = 2;                // a size over the one before it 
 constexpr std::size_t kLeastForNormality = 5;  // times
 constexpr double kNotNormal = 0.01;            // p-value
 
-std::vector<double> fit_times(const Row& row) {
-  std::vector<double> times;
-  for (const Run& run : row.runs) {
-    if (run.fit_seconds()) times.push_back(*run.fit_seconds());
-  }
-  return times;
-}
-
 // `has_single`: there is a run of one replica, which --base best could choose.
 std::string suggest_base(const Base& base, bool has_single, bool has_backends) {
   switch (base.kind) {
@@ -107,7 +99,7 @@ class Checker {
     double most = 0;
     std::size_t unlike = 0;
     for (const RowFacts& row : facts_) {
-      const std::vector<double> times = fit_times(*row.row);
+      const std::vector<double> times = known_values(row.row->runs, &Run::fit_seconds);
       if (times.size() < 2) continue;
       double sum = 0;
       for (const double time : times) sum += time;
@@ -124,7 +116,7 @@ class Checker {
 
   void check_averaged_ratios() {
     const std::size_t rows = count_where(facts_, [](const RowFacts& row) {
-      const std::vector<double> times = fit_times(*row.row);
+      const std::vector<double> times = known_values(row.row->runs, &Run::fit_seconds);
       if (!row.utilization || times.size() < 2) return false;
       const auto [least, most] = std::minmax_element(times.begin(), times.end());
       return *most > kUnlikeLengths * *least;

@@ -42,10 +42,6 @@ std::string which_rows(std::size_t alike, std::size_t all) {
                       : fmt::format("in {} of {} rows", alike, all);
 }
 
-std::vector<RoundMatrix> matrices(const std::vector<SessionRounds>& sessions) {
-  return mapped(sessions, &SessionRounds::logs);
-}
-
 // "in 3 of 4 rows": those that change as all do. Weights of rounds: a session and a round give one.
 template <typename Weight>
 std::string describe_rows(const std::vector<SessionRounds>& sessions, double sign, Weight weight) {
@@ -183,7 +179,7 @@ std::vector<Finding> session_findings(const Study& study,
 }
 
 std::vector<Finding> round_findings(const std::vector<SessionRounds>& sessions) {
-  const std::vector<RoundMatrix> all = matrices(sessions);
+  const std::vector<RoundMatrix> all = mapped(sessions, &SessionRounds::logs);
   const Difference first = first_round_excess(all);
   if (first.mean > 0 && first.p_value() / 2 < kFirstRoundLevel) {
     const auto is_first = [](std::size_t, std::size_t round) { return round == 0 ? 1.0 : 0.0; };

@@ -291,10 +291,8 @@ class TrendSentence {
 };
 
 std::string cpus_of_group(const Alike& trends) {
-  std::vector<std::string> cpus;
-  for (const Trend* trend : trends) {
-    if (!trend->cpus.empty()) cpus.push_back(trend->cpus);
-  }
+  std::vector<std::string> cpus = mapped(trends, &Trend::cpus);
+  std::erase(cpus, "");
   return cpus.empty() ? "" : " (" + join(cpus, "; ") + ")";
 }
 

@@ -19,10 +19,6 @@ namespace paceline {
 
 namespace {
 
-double as_change(double difference, const QuantityInfo& info) {
-  return info.is_factor ? std::exp(difference) - 1 : difference;
-}
-
 std::vector<double> scaled_values(const Samples& samples, const QuantityInfo& info) {
   return mapped(samples, [&](const Sample& sample) { return scaled(sample.value, info); });
 }
@@ -302,7 +298,9 @@ void fill_in(Weighed& weighed) {
   check.difference = weighed.difference;
   if (check.evidence == Replication::none) return;
   const QuantityInfo& info = quantity_info(check.quantity);
-  const auto change = [&](double difference) { return as_change(difference, info); };
+  const auto change = [&](double difference) {
+    return info.is_factor ? std::exp(difference) - 1 : difference;
+  };
   check.change = change(weighed.difference.mean);
   const auto interval = weighed.rounds ? weighed.rounds->interval() : weighed.difference.interval();
   if (interval) check.interval = transformed(*interval, change);

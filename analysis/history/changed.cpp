@@ -122,10 +122,6 @@ double sort_key(const ChangedFact& fact, std::size_t sessions) {
 constexpr double kMedianOfNormal = 0.6745;
 constexpr std::size_t kFewestNeighbours = 6;
 
-std::string nodes_of(const HistorySession& session) {
-  return join({session.hosts.begin(), session.hosts.end()}, ", ");
-}
-
 // Of a session, from its differences of neighbours on the same nodes.
 struct NeighbourNoise {
   double deviation = 0, degrees_of_freedom = 0;
@@ -230,7 +226,7 @@ void take_out_nodes(HistorySeries& series) {
   std::vector<std::string> nodes;
   std::map<std::string, std::size_t> counts;
   for (const HistorySession& session : series.sessions) {
-    nodes.push_back(nodes_of(session));
+    nodes.push_back(join({session.hosts.begin(), session.hosts.end()}, ", "));
     ++counts[nodes.back()];
   }
   if (counts.size() < 2 || counts.contains("")) return;

@@ -5,6 +5,7 @@
 
 #include "analysis/plots/study_plots.h"
 #include "analysis/study/cost.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -85,9 +86,7 @@ void drop_equal_labels(std::vector<PlotSeries>& all) {
 }
 
 std::size_t count_points(const std::vector<PlotSeries>& all) {
-  std::size_t points = 0;
-  for (const PlotSeries& series : all) points += series.points.size();
-  return points;
+  return summed(all, [](const PlotSeries& series) { return series.points.size(); });
 }
 
 }  // namespace

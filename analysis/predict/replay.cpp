@@ -10,6 +10,7 @@
 #include "analysis/predict/laws.h"
 #include "analysis/predict/step_replay.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -28,11 +29,7 @@ struct StepModel {
   double compute = 1;  // factor of forward and backward
   double input = 1;
 
-  double sum_seconds() const {
-    double seconds = 0;
-    for (const BucketEvent& bucket : buckets) seconds += bucket.sum_seconds;
-    return seconds;
-  }
+  double sum_seconds() const { return summed(buckets, &BucketEvent::sum_seconds); }
 };
 
 double mean_step(const RunSteps& steps, const StepModel& scene, std::uint64_t seed) {

@@ -403,12 +403,8 @@ Estimate mean_cost(const Row& row, bool rates) {
 }
 
 Ratio compute_ratio(const Row& base, const Row& row, bool rates) {
-  return ratio_of_costs(base, row,
-                        [rates](const Run& run) { return std::optional(cost(run, rates)); });
-}
-
-Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost) {
-  return ratio_of_means(log_values(base, cost), log_values(row, cost));
+  const auto of_run = [rates](const Run& run) { return std::optional(cost(run, rates)); };
+  return ratio_of_means(log_values(base, of_run), log_values(row, of_run));
 }
 
 std::string Base::text() const {

@@ -85,8 +85,6 @@ std::vector<double> unit_values(const Row& row,
 // have the same rounds (pooled: sessions; see paired_means() in contrast.h), else Welch's. No
 // interval if either row is tainted, or if they have no common session.
 Ratio compute_ratio(const Row& base, const Row& row, bool rates);
-// The same of another cost, which every run has.
-Ratio ratio_of_costs(const Row& base, const Row& row, const RunFact& cost);
 
 Comparison compare(const Study& study, const Base& base);
 

@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "analysis/study/study.h"
-#include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "results/names.h"
 
@@ -109,10 +108,9 @@ struct Matrix {
   // Sizes that others of the system have and this series has not.
   std::vector<int> missing(const Sizes& here) const {
     const Run& run = here.begin()->second->first();
-    std::vector<int> result;
-    for (const int gpus : sizes.at({run->kind, run.system})) {
-      if (!here.contains(gpus)) result.push_back(gpus);
-    }
+    const std::set<int>& all = sizes.at({run->kind, run.system});
+    std::vector<int> result(all.begin(), all.end());
+    std::erase_if(result, [&](int gpus) { return here.contains(gpus); });
     return result;
   }
 };

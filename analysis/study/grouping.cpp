@@ -16,13 +16,9 @@ namespace {
 
 // With another value of these a run does other work, so that their rows cannot be compared.
 const std::vector<std::string>& names_of_work() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> found;
-    for (const Parameter& parameter : parameters()) {
-      if (parameter.role == Role::work) found.emplace_back(parameter.name);
-    }
-    return found;
-  }();
+  static const std::vector<std::string> names = mapped_if(
+      parameters(), [](const Parameter& each) { return each.role == Role::work; },
+      [](const Parameter& each) { return std::string(each.name); });
   return names;
 }
 
@@ -77,10 +73,8 @@ std::vector<std::string> varied_work(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     for (const auto& [name, value] : named_values(run->point)) varied.insert(name);
   }
-  std::vector<std::string> names;
-  for (const std::string& name : names_of_work()) {
-    if (varied.contains(name)) names.push_back(name);
-  }
+  std::vector<std::string> names = names_of_work();
+  std::erase_if(names, [&](const std::string& name) { return !varied.contains(name); });
   return names;
 }
 
@@ -115,8 +109,7 @@ Split apart(const std::vector<Run>& runs) {
       result[work] = part;
       continue;
     }
-    std::vector<Run> copies;
-    for (const Run* run : part) copies.push_back(*run);
+    const std::vector<Run> copies = mapped(part, [](const Run* run) { return *run; });
     const Split finer = apart_by_work(copies);
     if (finer.empty()) return {};
     for (const auto& [more, some] : finer) {

@@ -335,8 +335,7 @@ std::vector<std::string> machine_notes(const Study& study) {
 }
 
 std::vector<std::string> row_notes(const Study& study) {
-  std::vector<std::string> notes;
-  for (const std::string& note : work_notes(study.rows)) notes.push_back(note);
+  std::vector<std::string> notes = work_notes(study.rows);
   const auto studies =
       count_rows(study, [](const Run& run) { return run->kind == "measured" ? run->study : ""; });
   if (studies.size() > 1) notes.push_back("records of several studies: " + counts_text(studies));

@@ -99,16 +99,8 @@ void add_borrowed_base(std::map<int, SizeGroup>& groups, const Study& study,
   if (!first.rows.empty()) groups.emplace(1, std::move(first));
 }
 
-std::vector<double> values(const Row& row, const RunFact& fact) {
-  std::vector<double> result;
-  for (const Run& run : row.runs) {
-    if (const auto value = fact(run)) result.push_back(*value);
-  }
-  return result;
-}
-
 std::optional<Estimate> share(const Row& row, const RunFact& fact) {
-  const std::vector<double> all = values(row, fact);
+  const std::vector<double> all = known_values(row.runs, fact);
   if (all.empty()) return std::nullopt;
   Estimate result = mean_share(all, find_stopping(row));
   if (row.tainted || row.pooled) result.interval.reset();

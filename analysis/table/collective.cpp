@@ -145,10 +145,7 @@ bool is_comparable(const RunRecord& a, const RunRecord& b) {
 }
 
 std::optional<double> median_memcpy(const SizeRow& row) {
-  std::vector<double> times;
-  for (const CollectiveRow* each : row.rows) {
-    if (each->memcpy_seconds) times.push_back(*each->memcpy_seconds);
-  }
+  std::vector<double> times = known_values(row.rows, &CollectiveRow::memcpy_seconds);
   if (times.empty()) return std::nullopt;
   std::ranges::sort(times);
   return times[(times.size() - 1) / 2];

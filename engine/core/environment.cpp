@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/core/pattern.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -83,6 +84,20 @@ std::string set_aside_note() {
   if (names.empty()) return "";
   return names +
          " set aside: Paceline binds its own threads; programs of a study keep your setting";
+}
+
+std::optional<std::filesystem::path> find_program(const std::string& name,
+                                                  const Environment& environment) {
+  const auto path = environment.find("PATH");
+  if (path == environment.end()) return std::nullopt;
+  for (const std::string& folder : split(path->second, ':')) {
+    const std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    std::error_code error;
+    if (std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0) {
+      return std::filesystem::absolute(file);
+    }
+  }
+  return std::nullopt;
 }
 
 void restore_environment() {

@@ -6,7 +6,9 @@
 // removed from this process before any library is initialized. Programs that it starts have them.
 #pragma once
 
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,10 @@ Environment environment_of_process();
 
 // Empty if the variable is not set.
 std::string environment_value(const Environment& environment, const std::string& name);
+
+// The first executable file of that name in PATH.
+std::optional<std::filesystem::path> find_program(const std::string& name,
+                                                  const Environment& environment);
 
 // A sentence naming the variables set aside. Empty if there are none.
 std::string set_aside_note();

@@ -110,4 +110,15 @@ void Error::compose() {
   line_ = printable(line_);
 }
 
+void FirstError::keep(bool is_consequence) {
+  const std::lock_guard lock(mutex_);
+  if (error_ && (is_consequence || !was_consequence_)) return;
+  error_ = std::current_exception();
+  was_consequence_ = is_consequence;
+}
+
+void FirstError::rethrow() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
 }  // namespace paceline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -52,5 +53,18 @@ Error internal_error(std::string what, std::string where = "", std::string fix =
 // The exception that is being handled, as an Error. One of the file system is of kind input and
 // names the path.
 Error caught_error();
+
+// Of threads that work side by side: the error that explains the others.
+class FirstError {
+ public:
+  // The exception that is being handled, if it is the first, or the first that is no consequence.
+  void keep(bool is_consequence = false);
+  void rethrow() const;  // if there is one
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  bool was_consequence_ = false;
+};
 
 }  // namespace paceline

@@ -178,4 +178,32 @@ std::size_t count_where(const Range& range, Condition condition) {
   return static_cast<std::size_t>(std::ranges::count_if(range, condition));
 }
 
+// As mapped(), of the elements that meet a condition.
+template <typename Range, typename Condition, typename Function>
+auto mapped_if(Range&& range, Condition condition, Function function) {
+  using Result = std::invoke_result_t<Function&, decltype(*std::begin(range))>;
+  std::vector<std::remove_cvref_t<Result>> all;
+  for (auto&& each : range) {
+    if (std::invoke(condition, each)) all.push_back(std::invoke(function, each));
+  }
+  return all;
+}
+
+// What a function or a member knows of each element, in order; of some it may know nothing.
+template <typename Range, typename Function>
+auto known_values(Range&& range, Function function) {
+  std::vector<std::remove_cvref_t<decltype(*std::invoke(function, *std::begin(range)))>> all;
+  for (auto&& each : range) {
+    if (auto value = std::invoke(function, each)) all.push_back(*value);
+  }
+  return all;
+}
+
+template <typename Range, typename Function>
+auto summed(Range&& range, Function function) {
+  std::remove_cvref_t<std::invoke_result_t<Function&, decltype(*std::begin(range))>> sum{};
+  for (auto&& each : range) sum += std::invoke(function, each);
+  return sum;
+}
+
 }  // namespace paceline

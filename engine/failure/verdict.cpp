@@ -287,11 +287,7 @@ RunVerdict of_badly_ended_child(const std::vector<ChildEnd>& ends) {
 
 template <typename Condition>
 std::vector<int> ranks_where(const std::vector<Flight>& flights, Condition holds) {
-  std::vector<int> ranks;
-  for (const Flight& flight : flights) {
-    if (holds(flight)) ranks.push_back(flight.rank);
-  }
-  return ranks;
+  return mapped_if(flights, holds, &Flight::rank);
 }
 
 constexpr double kSilence = 1.5;  // seconds; a ring beats at least once in one

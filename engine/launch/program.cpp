@@ -16,20 +16,6 @@
 
 namespace paceline {
 
-std::optional<std::filesystem::path> find_program(const std::string& name,
-                                                  const Environment& environment) {
-  const auto path = environment.find("PATH");
-  if (path == environment.end()) return std::nullopt;
-  for (const std::string& folder : split(path->second, ':')) {
-    const std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / name;
-    std::error_code error;
-    if (std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0) {
-      return std::filesystem::absolute(file);
-    }
-  }
-  return std::nullopt;
-}
-
 std::filesystem::path this_program() {
   auto file = program_file();
   if (!file.empty()) return file;

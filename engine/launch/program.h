@@ -2,17 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/core/environment.h"
 
 namespace paceline {
-
-// The first executable file of that name in PATH.
-std::optional<std::filesystem::path> find_program(const std::string& name,
-                                                  const Environment& environment);
 
 // The path of this program's executable.
 std::filesystem::path this_program();

@@ -1,7 +1,5 @@
 #include "engine/plan/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -309,13 +307,11 @@ class Planner {
 // Bytes. Suits a GPU's memory transactions; its matrix products are timed with it.
 constexpr std::size_t kAlignment = 256;
 
-bool live_together(const TensorInfo& a, const TensorInfo& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
 // The lowest offset at which `tensor` overlaps none of `placed` while both live.
 std::size_t lowest_gap(const TensorInfo& tensor, std::vector<const TensorInfo*> placed) {
-  std::erase_if(placed, [&](const TensorInfo* other) { return !live_together(tensor, *other); });
+  std::erase_if(placed, [&](const TensorInfo* other) {
+    return tensor.first > other->last || other->first > tensor.last;
+  });
   std::ranges::sort(placed,
                     [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
   std::size_t offset = 0;

@@ -17,27 +17,6 @@ namespace paceline {
 
 namespace {
 
-// Keeps the error that explains the others: a replica that was released because a peer gave up
-// says less than that peer.
-class FirstCause {
- public:
-  void add(std::exception_ptr error, bool is_consequence) {
-    std::lock_guard lock(mutex_);
-    if (!error_ || (was_consequence_ && !is_consequence)) {
-      error_ = error;
-      was_consequence_ = is_consequence;
-    }
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-  bool was_consequence_ = false;
-};
-
 std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& communicator,
                                       int index, bool shares_process) {
   Trainer::Setup trainer;
@@ -69,7 +48,7 @@ std::unique_ptr<Trainer> make_trainer(const SessionSetup& setup, Communicator& c
 }
 
 void guarded(const SessionSetup& setup, Communicator& communicator, int index, bool shares_process,
-             TrainingOutcome& outcome, FirstCause& cause) {
+             TrainingOutcome& outcome, FirstError& first) {
   // Outlives the abort, which ends the sums that read and write its memory.
   std::unique_ptr<Trainer> trainer;
   try {
@@ -80,12 +59,12 @@ void guarded(const SessionSetup& setup, Communicator& communicator, int index, b
     const bool consequence = error.kind() == ErrorKind::peer_lost;
     if (!consequence && setup.failed) setup.failed(error);
     communicator.abort(error.what());
-    cause.add(std::current_exception(), consequence);
+    first.keep(consequence);  // a replica that was released says less than the peer that gave up
   } catch (const std::exception&) {
     const Error error = caught_error();
     if (setup.failed) setup.failed(error);
     communicator.abort(error.what());
-    cause.add(std::current_exception(), false);
+    first.keep();
   }
 }
 
@@ -238,16 +217,16 @@ void load_libraries(Program& program, const Plan& plan, Communicator& communicat
 TrainingOutcome run_session(const SessionSetup& setup,
                             std::vector<std::unique_ptr<Communicator>>& communicators) {
   std::vector<TrainingOutcome> outcomes(communicators.size());
-  FirstCause cause;
+  FirstError first;
   std::vector<std::thread> threads;
   const auto train = [&](std::size_t i) {
     guarded(setup, *communicators[i], static_cast<int>(i), communicators.size() > 1, outcomes[i],
-            cause);
+            first);
   };
   for (std::size_t i = 1; i < communicators.size(); ++i) threads.emplace_back(train, i);
   train(0);
   for (std::thread& thread : threads) thread.join();
-  cause.rethrow();
+  first.rethrow();
   return std::move(outcomes[0]);
 }
 

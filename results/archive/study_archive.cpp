@@ -350,9 +350,8 @@ StudyArchive read_archive(const fs::path& file,
                           const std::function<void(const ArchivedRun&)>& take_run) {
   TarReader tar(file);
   const auto [study, files] = read_manifest(tar);
-  std::size_t bytes = 0;
-  for (const ManifestFile& listed : files) bytes += listed.bytes;
-  UnpackLimit(fs::file_size(file), file.string(), kMostRatio).check(bytes);
+  UnpackLimit(fs::file_size(file), file.string(), kMostRatio)
+      .check(summed(files, &ManifestFile::bytes));
   StudyArchive archive{file, study, {}, {}};
   std::string samples, owner, plan_entry;  // owner: the record that must come next
   std::set<std::string> recorded;

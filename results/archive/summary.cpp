@@ -61,10 +61,7 @@ std::vector<MissingRuns> find_missing(const ExpectedRuns& plan,
 
 std::vector<std::pair<std::string, std::size_t>> count_machines(
     const std::vector<Record>& records) {
-  std::vector<Machine> all;
-  for (const Record& record : records) {
-    if (is_result(record)) all.push_back(identify_machine(record));
-  }
+  const std::vector<Machine> all = mapped_if(records, is_result, identify_machine);
   const std::vector<Machine> kinds = kinds_of_machines(all);
   std::map<std::string, std::size_t> runs;
   for (const Machine& machine : all) {

@@ -1,5 +1,3 @@
-#include "run/screen/screen_job.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,6 +12,7 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
+#include "run/screen/screen_run.h"
 #include "slurm/script.h"
 #include "slurm/site_plan.h"
 

@@ -108,10 +108,6 @@ class HierarchicalBackend final : public Backend {
   int tasks_ = 0;  // 0: not connected yet
 };
 
-double spin_for(std::size_t ranks) {
-  return ranks <= std::thread::hardware_concurrency() ? kSpinMicroseconds : 0;
-}
-
 }  // namespace
 
 Membership leader_membership(Membership membership) {
@@ -140,8 +136,10 @@ std::unique_ptr<Backend> make_hierarchical_backend(std::string_view inside,
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadTeam> shared, int rank,
                                        const Deadlines& deadlines, std::vector<int> names)
     : shared_(std::move(shared)),
-      reduction_(shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
-                 spin_for(shared_->parts.size()), std::move(names)) {}
+      reduction_(
+          shared_->control, rank, static_cast<int>(shared_->parts.size()), deadlines,
+          shared_->parts.size() <= std::thread::hardware_concurrency() ? kSpinMicroseconds : 0,
+          std::move(names)) {}
 
 // Blocks of one size lie side by side, their size apart.
 Memory ThreadCommunicator::allocate(std::size_t bytes) {

@@ -20,10 +20,6 @@ bool leaves_room(const ConvShape& shape, unsigned multiprocessors) {
   return count(rows) * count(shape.in) < kRounds * multiprocessors;
 }
 
-bool is_conv(const Operation& op) {
-  return op.kind == OpKind::conv;
-}
-
 }  // namespace
 
 void CudaProgram::prepare_conv(const Operation& op, Prepared& prepared) {
@@ -186,7 +182,7 @@ void CudaProgram::cast_input(const Operation& op) {
   bool others = false;
   for (const Operation& reader : plan_.operations) {
     if (reader.from != 0 && reader.from2 != 0) continue;
-    others = others || !is_conv(reader) || !reordered_;
+    others = others || reader.kind != OpKind::conv || !reordered_;
     if (reordered_ && reordered_->folded)
       fold(reordered_input_.data(), reordered_->shape, reader.padding);
   }

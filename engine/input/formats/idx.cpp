@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>

@@ -2,7 +2,6 @@
 #include <archive_entry.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <new>
 #include <utility>

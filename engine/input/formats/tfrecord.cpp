@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/hash.h"

@@ -251,8 +251,7 @@ StagedData stage_data(const fs::path& folder, const fs::path& into, bool verify)
 std::optional<double> resident_share(const std::filesystem::path& folder) {
   constexpr std::uint64_t kPlaces = 256;
   const std::vector<FolderFile> files = files_of_set(folder);
-  std::uint64_t total = 0;
-  for (const FolderFile& file : files) total += file.size;
+  const std::uint64_t total = summed(files, &FolderFile::size);
   if (total == 0) return std::nullopt;
   std::uint64_t before = 0, asked = 0, resident = 0, next = 0;
   for (const FolderFile& file : files) {

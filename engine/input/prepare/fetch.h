@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,5 +65,11 @@ std::string fetch_set(const PublishedSet& set, const FetchOptions& options);
 // is kept.
 void download(const std::string& url, const std::filesystem::path& partial, std::uint64_t bytes,
               const FetchOptions& options);
+
+// Digest of a file's content as lower-case hexadecimal digits. `algorithm` is "sha256" or "md5".
+// Calls `progress` with the bytes read so far. Throws input if the file cannot be read.
+std::string file_digest(
+    const std::filesystem::path& file, const std::string& algorithm,
+    const std::function<void(double)>& progress = [](double) {});
 
 }  // namespace paceline

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "engine/input/prepare/staged_folder.h"
@@ -81,15 +80,13 @@ void PrepareProgress::show(Clock::time_point now) {
 
 void work_on(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex mutex;
+  FirstError first;
   const auto run = [&]() noexcept {
     for (std::size_t i = next++; i < count; i = next++) {
       try {
         work(i);
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
+        first.keep();
         next = count;
       }
     }
@@ -100,7 +97,7 @@ void work_on(std::size_t count, int threads, const std::function<void(std::size_
     for (std::size_t t = 1; t < others; ++t) pool.emplace_back(run);
     run();
   }
-  if (failure) std::rethrow_exception(failure);
+  first.rethrow();
 }
 
 }  // namespace paceline

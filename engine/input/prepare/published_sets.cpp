@@ -49,9 +49,7 @@ std::vector<PublishedSet> make_sets() {
 }  // namespace
 
 std::uint64_t PublishedSet::bytes() const {
-  std::uint64_t all = 0;
-  for (const PublishedFile& file : files) all += file.bytes;
-  return all;
+  return summed(files, &PublishedFile::bytes);
 }
 
 const std::vector<PublishedSet>& published_sets() {

@@ -115,9 +115,7 @@ std::string CheckpointManifest::json() const {
 }
 
 std::size_t CheckpointManifest::bytes() const {
-  std::size_t bytes = 0;
-  for (const CheckpointFile& file : files) bytes += file.bytes;
-  return bytes;
+  return summed(files, &CheckpointFile::bytes);
 }
 
 std::string CheckpointManifest::text() const {

@@ -8,7 +8,6 @@
 
 #include <iterator>
 
-#include "engine/input/prepare/digest.h"
 #include "engine/input/prepare/make.h"
 #include "engine/input/prepare/staged_folder.h"
 #include "engine/input/prepare/verify.h"

@@ -189,10 +189,8 @@ constexpr int kMajor = CUDART_VERSION / 1000, kMinor = CUDART_VERSION / 10 % 100
 
 void require(const SharedLibrary& library, const char* name, const std::string& install) {
   if (library) return;
-  std::vector<std::string> places;
-  for (const std::filesystem::path& folder : gpu_library_folders()) {
-    places.push_back(folder.string());
-  }
+  std::vector<std::string> places =
+      mapped(gpu_library_folders(), [](const auto& folder) { return folder.string(); });
   places.push_back("the system's libraries");
   throw usage_error(std::string(name) + " cannot be opened: " + library.problem() + ", looked in " +
                         join(places, ", "),

@@ -34,16 +34,6 @@ constexpr std::array<std::pair<ClockLimit, const char*>, 8> kLimits = {
      {ClockLimit::power_brake, "power brake"},
      {ClockLimit::display_clocks, "display clocks"}}};
 
-// The values of one member, of the samples that know it.
-template <typename T>
-std::vector<T> known(const std::vector<GpuSample>& samples, std::optional<T> GpuSample::*member) {
-  std::vector<T> values;
-  for (const GpuSample& sample : samples) {
-    if (sample.*member) values.push_back(*(sample.*member));
-  }
-  return values;
-}
-
 template <typename T>
 std::optional<double> mean(const std::vector<T>& values) {
   if (values.empty()) return std::nullopt;
@@ -99,15 +89,15 @@ std::optional<T> grown(std::optional<T> before, std::optional<T> after) {
 GpuFacts summarise(const std::vector<GpuSample>& samples) {
   GpuFacts all;
   all.samples = static_cast<std::int64_t>(samples.size());
-  all.utilization = mean(known(samples, &GpuSample::utilization));
-  all.memory_utilization = mean(known(samples, &GpuSample::memory_utilization));
-  all.sm_mhz = mean(known(samples, &GpuSample::sm_mhz));
-  all.memory_mhz = mean(known(samples, &GpuSample::memory_mhz));
-  all.least_sm_mhz = largest(known(samples, &GpuSample::sm_mhz), std::greater<>());
-  all.watts = mean(known(samples, &GpuSample::watts));
-  all.celsius = largest(known(samples, &GpuSample::celsius));
-  all.memory_bytes = largest(known(samples, &GpuSample::memory_bytes));
-  summarise_limits(known(samples, &GpuSample::clock_limits), all);
+  all.utilization = mean(known_values(samples, &GpuSample::utilization));
+  all.memory_utilization = mean(known_values(samples, &GpuSample::memory_utilization));
+  all.sm_mhz = mean(known_values(samples, &GpuSample::sm_mhz));
+  all.memory_mhz = mean(known_values(samples, &GpuSample::memory_mhz));
+  all.least_sm_mhz = largest(known_values(samples, &GpuSample::sm_mhz), std::greater<>());
+  all.watts = mean(known_values(samples, &GpuSample::watts));
+  all.celsius = largest(known_values(samples, &GpuSample::celsius));
+  all.memory_bytes = largest(known_values(samples, &GpuSample::memory_bytes));
+  summarise_limits(known_values(samples, &GpuSample::clock_limits), all);
   return all;
 }
 
