@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <sstream>
 
 #include "cli/verb.h"
@@ -61,13 +65,17 @@ void refuse_empty_words(const std::vector<std::string>& command) {
 }
 
 // With an unset variable, --record "$FILE" must not start a run that leaves no record. (An option
-// whose value may be left out has an empty one then.)
+// whose value may be left out has an empty one then.) CLI11 takes nan for a positive number.
 void refuse_empty_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 0) continue;  // a flag
-    option->transform([name = option->get_name()](std::string value) {
-      if (!value.empty()) return value;
-      refuse_empty(name);
+    if (option->get_name() == kProgramWords) continue;
+    const bool is_number = option->get_type_name().ends_with("POSITIVE");
+    option->transform([name = option->get_name(), is_number](std::string value) {
+      if (value.empty()) refuse_empty(name);
+      if (!is_number || std::isfinite(std::strtod(value.c_str(), nullptr))) return value;
+      throw usage_error(fmt::format("{}: is {}, must be above 0", name, value), "",
+                        "give a number that is finite");
     });
   }
   for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
@@ -94,7 +102,7 @@ std::vector<std::string> with_units_joined(std::vector<std::string> words) {
     if (word.ends_with("s")) word.pop_back();
     return word == "step" || word == "epoch" || word == "minute";
   };
-  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+  for (std::size_t i = 0; i + 2 < words.size() && words[i] != "--"; ++i) {
     if (words[i] != "--checkpoint-every" || !is_number(words[i + 1]) || !is_unit(words[i + 2])) {
       continue;
     }

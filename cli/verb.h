@@ -31,6 +31,9 @@ using AddVerb = void(CLI::App& app, Action& action);
 AddVerb add_bench_input;    // of `bench`: the app is that verb
 AddVerb add_screen_report;  // of `screen`
 
+// The positional words of a program: all that stands after "--", as it stands there.
+inline constexpr char kProgramWords[] = "command";
+
 // "--rounds N": an option with a value, and what help calls that.
 template <typename App, typename Value>
 auto* add_value(App& verb, const std::string& usage, Value& value, const std::string& help) {

@@ -1,5 +1,6 @@
 // paceline why -- PROGRAM
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -30,12 +31,19 @@ struct WhyArguments : WhyRequest {
 };
 
 int why(const WhyArguments& arguments) {
-  const std::string launch = environment_value(environment_of_process(), kLaunchVariable);
+  const Environment environment = environment_of_process();
+  const std::string launch = environment_value(environment, kLaunchVariable);
   if (!launch.empty()) become_in_copy(launch, arguments.command);
+  if (!environment_value(environment, kHookVariable).empty()) {
+    throw usage_error("a run of a study by `why` cannot be made by itself", "why",
+                      "call paceline why again");
+  }
   output_options(arguments.output);
   const WhyOutcome outcome = run_why(arguments);
   if (outcome.stopped_by != 0) {
-    print_note("paceline: stopped by {}; there is no verdict\n", strsignal(outcome.stopped_by));
+    print_note(
+        "paceline: stopped by {}; there is no verdict{}\n", strsignal(outcome.stopped_by),
+        outcome.study.empty() ? "" : "; the records: paceline report " + outcome.study.string());
     return 128 + outcome.stopped_by;
   }
   print_documents({why_document(outcome.verdict, outcome.evidence)}, arguments.output);
@@ -50,7 +58,7 @@ void add_why(CLI::App& app, Action& action) {
   CLI::App* verb =
       app.add_subcommand("why", "Say why N replicas of a PyTorch program are no faster");
   verb->footer(kWhyFooter);
-  verb->add_option("command", arguments->command, "the program and its words, after --")
+  verb->add_option(kProgramWords, arguments->command, "the program and its words, after --")
       ->required();
   add_setting(*verb, "--minutes", arguments->minutes, "end after these, decided or not")
       ->check(CLI::PositiveNumber);
@@ -63,7 +71,12 @@ void add_why(CLI::App& app, Action& action) {
   verb->add_flag("--writes-ok", arguments->writes_ok,
                  "let the program write outside of its copy, also into your own files");
   add_format_options(*verb, arguments->output);
-  verb->callback([arguments, &action] { action = [arguments] { return why(*arguments); }; });
+  verb->callback([arguments, &action] {
+    // CLI11 makes two words of "[1,2]".
+    const auto words = std::ranges::find(action.command, "--");
+    if (words != action.command.end()) arguments->command = {words + 1, action.command.end()};
+    action = [arguments] { return why(*arguments); };
+  });
 }
 
 }  // namespace paceline

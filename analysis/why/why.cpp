@@ -1,13 +1,10 @@
 #include "analysis/why/why.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "analysis/document/columns.h"
 #include "analysis/why/round_noise.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -17,8 +14,6 @@ namespace paceline {
 
 namespace {
 
-// Points: less than the one nobody looks at, and a cause of the other may be the first.
-constexpr double kNamed = 3, kLarge = 10;
 // More rounds are not made only to tell apart which of two causes is larger.
 constexpr std::size_t kRoundsForOrder = 8;
 
@@ -158,12 +153,6 @@ bool comes_with_replicas(const Cause& cause) {
   return cause.key == "sums" || cause.key == "shared_node";
 }
 
-bool all_are_below_large(const std::vector<Cause>& causes) {
-  return !causes.empty() && std::ranges::all_of(causes, [](const Cause& each) {
-    return each.interval && each.interval->high < kLarge;
-  });
-}
-
 // Of the program's own, and so large that it is named before what comes with replicas: that can be
 // changed. Some waiting for data every program has, and one replica as much; and ranks that do the
 // same are never quite as fast.
@@ -186,7 +175,10 @@ void find_first(WhyVerdict& verdict, double confidence) {
   for (auto other = causes.begin(); other != causes.end(); ++other) {
     if (other == first || other->state == CauseState::small) continue;
     const bool is_open = other->state == CauseState::open;
-    verdict.may_change |= is_open && comes_with_replicas(*first) && goes_first(*other, *largest);
+    if (is_open && comes_with_replicas(*first) && goes_first(*other, *largest)) {
+      verdict.may_go_before.push_back(other->name);
+      continue;
+    }
     if (first != largest && comes_with_replicas(*other)) {
       if (!is_open) verdict.with_replicas.push_back(*other);
     } else if (!is_larger(*first, *other, confidence)) {
@@ -195,97 +187,18 @@ void find_first(WhyVerdict& verdict, double confidence) {
   }
 }
 
+// Rounds of tries have no runs of the others.
+bool is_of_causes(const WhyRound& round, const std::map<std::string, std::string>& tried) {
+  return std::ranges::any_of(
+      round, [&](const auto& run) { return run.first != kAsItIs && !tried.contains(run.first); });
+}
+
 // 1 % of the time.
 bool have_epochs(const std::vector<WhyRound>& rounds) {
   return std::ranges::any_of(rounds, [](const WhyRound& round) {
     const auto whole = round.find(kAsItIs);
     return whole != round.end() && whole->second.epoch_seconds > 0.01 * whole->second.seconds;
   });
-}
-
-std::string points_text(const Cause& cause) {
-  const auto whole = [](double points) { return std::round(points) + 0.0; };  // never -0
-  if (!cause.interval) return fmt::format("{:.0f}", whole(cause.value));
-  return fmt::format("{:.0f} [{:.0f}, {:.0f}]", whole(cause.value), whole(cause.interval->low),
-                     whole(cause.interval->high));
-}
-
-constexpr EnumName<CauseState> kStates[] = {
-    {CauseState::found, "found"}, {CauseState::small, "small"}, {CauseState::open, "cannot tell"}};
-
-Table make_table(const std::vector<Cause>& causes, const std::string& key) {
-  return ColumnsOf<Cause>()
-      .text("cause", key == "tries" ? "change" : "cause",
-            [](const Cause& each) { return each.name; })
-      .interval("points", key == "tries" ? "points gained\n[95 %]" : "points\n[95 %]",
-                [](const Cause& each) {
-                  return Cell{points_text(each), each.value, each.interval};
-                })
-      .text("state", "",
-            [](const Cause& each) { return std::string(name_in(kStates, each.state)); })
-      .text("measured_by", "measured by", [](const Cause& each) { return each.how; })
-      .text("key", "", [](const Cause& each) { return each.key; })
-      .programs()
-      .table(causes, key);
-}
-
-std::string estimate_text(const Estimate& estimate, double scale, int digits) {
-  std::string text = fmt::format("{:.{}f}", scale * estimate.value, digits);
-  if (!estimate.interval) return text;
-  return text + fmt::format(" [{:.{}f}, {:.{}f}]", scale * estimate.interval->low, digits,
-                            scale * estimate.interval->high, digits);
-}
-
-std::string title_text(const WhyVerdict& verdict) {
-  if (!verdict.speed_up) {
-    return fmt::format("{}: one alone could not be measured", counted(verdict.replicas, "replica"));
-  }
-  const bool is_known = verdict.speed_up->interval.has_value();
-  return fmt::format("{} train {} times as fast as one: efficiency {} %{}",
-                     counted(verdict.replicas, "replica"), estimate_text(*verdict.speed_up, 1, 2),
-                     estimate_text(*verdict.efficiency, 100, 0),
-                     is_known ? "" : " (too few runs for an interval)");
-}
-
-std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>& missing) {
-  if (verdict.first) {
-    const Cause& first = verdict.causes[*verdict.first];
-    std::string text =
-        fmt::format("{}: {}, {} of 100 points", verdict.rivals.empty() ? "First cause" : "A cause",
-                    first.name, points_text(first));
-    if (!verdict.with_replicas.empty()) text.insert(text.find(':'), " of the program's own");
-    if (first.key == "late" && verdict.late_rank) {
-      text += fmt::format("; rank {} was the slowest in every round", *verdict.late_rank);
-    }
-    if (!verdict.rivals.empty()) {
-      text += fmt::format("; these runs cannot tell whether it costs more than {}",
-                          join(verdict.rivals, ", "));
-    }
-    for (const Cause& other : verdict.with_replicas) {
-      text += fmt::format("; {}, {}, {} with the replicas", other.name, points_text(other),
-                          other.key == "sums" ? "come" : "comes");
-    }
-    return text;
-  }
-  const bool none_is_large = all_are_below_large(verdict.causes);
-  if (none_is_large && missing.empty()) {
-    const Cause& largest = verdict.causes.front();
-    return fmt::format(
-        "None of the causes that were tried costs {:.0f} of 100 points{}", kLarge,
-        largest.state == CauseState::found
-            ? fmt::format("; the largest: {}, {}", largest.name, points_text(largest))
-            : "");
-  }
-  const std::string reason =
-      none_is_large
-          ? fmt::format(
-                "no cause that was measured costs {:.0f} points, but these runs cannot be made: {}",
-                kLarge, join({missing.begin(), missing.end()}, ", "))
-          : fmt::format(
-                "after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, and "
-                "not all are below that",
-                counted(static_cast<double>(verdict.rounds), "round"), kNamed, kLarge);
-  return "Cannot tell: " + reason;
 }
 
 }  // namespace
@@ -323,6 +236,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
     run.has_sync_norm = json.at("sync_batch_norm");
     run.why_no_sums = json.at("why_no_sums");
+    run.staying = json.at("staying");
   } catch (const Json::exception&) {
     throw input_error("not what the hook writes", file.string(), "make the runs again");
   }
@@ -338,7 +252,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (const WhyRound& round : evidence.rounds) {
     const auto whole = round.find(kAsItIs), alone = round.find(kAlone);
     if (whole == round.end()) continue;
-    ++verdict.rounds;
+    verdict.rounds += is_of_causes(round, evidence.tried) ? 1 : 0;
     verdict.replicas = whole->second.ranks;
     verdict.overhead = std::max(verdict.overhead, whole->second.overhead / whole->second.seconds);
     if (verdict.by_samples) verdict.batch = whole->second.batch_per_replica();
@@ -365,9 +279,12 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
                                [&](const WhyRound& round) { return round.contains(program); });
   };
   for (CauseRule rule : rules()) {
+    const std::string_view key = rule.key;
     // Where rank 0 alone saves, that is what it does.
-    if (std::string(rule.key) == "rank_0" && has_runs(kNoSaves)) continue;
-    if (std::string(rule.key) == "epochs" && !have_epochs(evidence.rounds)) continue;
+    if (key == "rank_0" && has_runs(kNoSaves)) continue;
+    if (key == "epochs" && !have_epochs(evidence.rounds)) continue;
+    const bool is_of_samples = key == "small_batch" || key == "batch_work";
+    if (is_of_samples && !verdict.by_samples) continue;
     // With the batch that a replica has among the others.
     if (rule.programs.size() == 2 && rule.programs.front() == kNoSums && has_runs(kAloneBatch)) {
       rule.programs.back() = kAloneBatch;
@@ -381,100 +298,23 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
+  verdict.none_is_large =
+      !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {
+        return each.interval && each.interval->high < kLarge;
+      });
   find_first(verdict, confidence);
   for (const auto& [program, text] : evidence.tried) {
     const CauseRule rule{program.c_str(), text.c_str(), "the same program with it", {program}};
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
     if (points.empty()) continue;
-    verdict.tries.push_back(make_cause(rule, std::move(points), noise, kConfidence));
+    verdict.tries.push_back(make_cause(rule, std::move(points), noise,
+                                       program == kKeptBatch ? confidence : kConfidence));
   }
-  const bool is_ordered =
-      (verdict.rivals.empty() && !verdict.may_change) || verdict.rounds >= kRoundsForOrder;
-  verdict.is_over = verdict.first ? is_ordered : all_are_below_large(verdict.causes);
+  const bool is_ordered = (verdict.rivals.empty() && verdict.may_go_before.empty()) ||
+                          verdict.rounds >= kRoundsForOrder;
+  verdict.is_over = verdict.first ? is_ordered : verdict.none_is_large;
   verdict.is_decided = verdict.is_over && (verdict.first || evidence.missing.empty());
   return verdict;
-}
-
-Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
-  Document document;
-  document.name = "why";
-  document.is_brief = true;
-  document.title = title_text(verdict);
-  document.warnings = evidence.warnings;
-  if (verdict.batch_alone > 0 && verdict.batch < kFalls * verdict.batch_alone) {
-    document.warnings.push_back(
-        fmt::format("the batch of a replica falls from {:g} alone to {:g} among {}: keep it, by a "
-                    "larger global batch, to see what more replicas can give",
-                    verdict.batch_alone, verdict.batch, verdict.replicas));
-  }
-  Section section;
-  section.headline = headline_text(verdict, evidence.missing);
-  const std::string headline = section.headline;
-  section.table = make_table(verdict.causes, "causes");
-  std::vector<Statement> tries;
-  for (const Cause& each : verdict.tries) {
-    if (each.key == kDropped && each.state == CauseState::found) {
-      tries.emplace_back(
-          fmt::format("While the loader works and its output is dropped the gain is {} points: "
-                      "that is the wait; what is more is CPUs that the loader takes from the steps",
-                      points_text(each)));
-      continue;
-    }
-    tries.emplace_back(each.state == CauseState::found
-                           ? fmt::format("Try {}: it gains {} points", each.name, points_text(each))
-                           : fmt::format("With {} the gain is {} points: {}", each.name,
-                                         points_text(each), name_in(kStates, each.state)));
-  }
-  section.findings = tries;
-  for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
-  if (!evidence.profile.empty()) section.notes.push_back(evidence.profile);
-  if (!verdict.by_samples) {
-    section.caveats.emplace_back(
-        "steps are compared, as their samples are not known; that is right if a replica's batch is "
-        "the same alone");
-  }
-  section.notes.push_back(fmt::format(
-      "100 points are the time in which {} train on a sample. One replica alone needs a share of "
-      "it, the efficiency. The sums, the latest rank, the shared node, what comes once an epoch "
-      "and computing in smaller batches add up to the rest, the loss; other causes overlap with "
-      "these.",
-      counted(verdict.replicas, "replica")));
-  section.caveats.push_back(
-      fmt::format("Intervals are for all causes together, after {}; the hook's own code took "
-                  "{:.2f} % of the time.",
-                  counted(static_cast<double>(verdict.rounds), "round"), 100 * verdict.overhead));
-  document.sections.push_back(std::move(section));
-  if (!verdict.tries.empty()) {
-    document.sections.push_back(
-        {.table = make_table(verdict.tries, "tries"), .shown = Visibility::in_detail});
-    document.sections.back().table.in_text = false;
-  }
-  const auto interval = [](const std::optional<Estimate>& estimate, bool low) -> Json {
-    if (!estimate || !estimate->interval) return nullptr;
-    return low ? estimate->interval->low : estimate->interval->high;
-  };
-  const auto value = [](const std::optional<Estimate>& estimate) -> Json {
-    return estimate ? Json(estimate->value) : Json(nullptr);
-  };
-  document.facts = make_facts(
-      {{"replicas", verdict.replicas},
-       {"rounds", verdict.rounds},
-       {"decided", verdict.is_decided},
-       {"speed_up", value(verdict.speed_up)},
-       {"speed_up_low", interval(verdict.speed_up, true)},
-       {"speed_up_high", interval(verdict.speed_up, false)},
-       {"efficiency", value(verdict.efficiency)},
-       {"efficiency_low", interval(verdict.efficiency, true)},
-       {"efficiency_high", interval(verdict.efficiency, false)},
-       {"first_cause", verdict.first ? Json(verdict.causes[*verdict.first].key) : Json(nullptr)},
-       {"rivals", verdict.rivals},
-       {"overhead", verdict.overhead},
-       {"title", document.title},
-       {"headline", headline},
-       {"profile", evidence.profile},
-       {"warnings", document.warnings},
-       {"notes", evidence.notes}});
-  return document;
 }
 
 }  // namespace paceline

@@ -45,7 +45,8 @@ struct MeasuredRun {
   int threads = 1, all_cpus = 1, local_ranks = 1;
   double bucket_mb = 0;
   bool is_on_gpu = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
-  std::string why_no_sums;  // empty: sums can be taken away
+  std::string why_no_sums;           // empty: sums can be taken away
+  std::vector<std::string> staying;  // collectives that it calls and no run is without
 
   double batch_per_replica() const { return ratio * batch; }
   // In seconds: for a sample, of all replicas together; without samples for a step.
@@ -67,6 +68,9 @@ struct WhyEvidence {
   std::string profile;  // of its profiled steps: "51 % computing, ..."; may be empty
 };
 
+// Points: less than the one nobody looks at, and a cause of the other may be the first.
+inline constexpr double kNamed = 3, kLarge = 10;
+
 enum class CauseState { found, small, open };  // above 3 points; below 10; neither yet
 
 struct Cause {
@@ -86,14 +90,15 @@ struct WhyVerdict {
   std::vector<Cause> causes;                     // the largest first
   std::vector<Cause> tries;                      // of settings: what they gain
   std::optional<std::size_t> first;              // of causes
-  std::vector<Cause> with_replicas;   // found, beside a first one that is the program's own
-  bool may_change = false;            // one of its own may yet go before the first
-  std::vector<std::string> rivals;    // names of causes that may be larger than the first
-  double batch = 0, batch_alone = 0;  // of a replica; 0: not known
-  std::optional<int> late_rank;       // the slowest in all rounds
-  double overhead = 0;                // of the hook, as a share of the time
-  bool is_over = false;               // more rounds would say no more
-  bool is_decided = false;            // and what was asked is known
+  bool none_is_large = false;                    // surely
+  std::vector<Cause> with_replicas;        // found, beside a first one that is the program's own
+  std::vector<std::string> may_go_before;  // names of its own that are open yet
+  std::vector<std::string> rivals;         // names of causes that may be larger than the first
+  double batch = 0, batch_alone = 0;       // of a replica; 0: not known
+  std::optional<int> late_rank;            // the slowest in all rounds
+  double overhead = 0;                     // of the hook, as a share of the time
+  bool is_over = false;                    // more rounds would say no more
+  bool is_decided = false;                 // and what was asked is known
 };
 
 WhyVerdict judge_why(const WhyEvidence& evidence);

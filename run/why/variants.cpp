@@ -18,7 +18,6 @@ namespace {
 // A cost below this share of the time is not taken away to see what it makes.
 constexpr double kSeen = 0.01;
 constexpr double kDefaultBucketMb = 25;  // PyTorch's
-constexpr double kFewestKeptSteps = 10;  // with larger batches
 constexpr int kFewestWarmSteps = 5;
 
 }  // namespace
@@ -41,12 +40,12 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
       const auto batch = std::lround(seen.batch);
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
       const auto kept = std::lround(alone->batch);
-      // As many samples, so that the program does not end before.
-      const double steps = std::ceil((seen.steps_in_all - kWarmSteps) * static_cast<double>(batch) /
-                                     static_cast<double>(kept));
-      if (steps >= kFewestKeptSteps) {
+      // Of no more samples, so that the program does not end before.
+      const double steps =
+          std::floor(seen.steps_in_all * static_cast<double>(batch) / static_cast<double>(kept));
+      if (steps >= kWarmSteps + kFewestCounted) {
         all.push_back({kKeptBatch,
-                       json_text({{"batch", kept}, {"steps", kWarmSteps + std::lround(steps)}}),
+                       json_text({{"batch", kept}, {"steps", std::lround(steps)}}),
                        seen.ranks,
                        {},
                        fmt::format("batches of {} a replica instead of {}", kept, batch)});
@@ -55,6 +54,10 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
             "Batches of {} a replica instead of {} were not tried: too few steps are left.", kept,
             batch));
       }
+    } else if (is_known && seen.batch_per_replica() < kFalls * alone->batch_per_replica()) {
+      notes.emplace_back(
+          "What the smaller batch of a replica costs is not measured by itself; it is in the sums "
+          "and in sharing the node.");
     }
   }
   if (seen.why_no_sums.empty()) {
@@ -70,6 +73,11 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
     notes.emplace_back(
         "SyncBatchNorm sums within the forward pass, also without sums of gradients, so ranks wait "
         "for each other in every run.");
+  }
+  if (!seen.staying.empty()) {
+    notes.push_back(
+        fmt::format("Calls of {} stay in every run, so ranks wait for each other in them.",
+                    join(seen.staying, ", ")));
   }
   if (seen.batches == 0) {
     notes.emplace_back(

@@ -14,6 +14,8 @@ namespace paceline {
 
 // Steps before those that are measured.
 inline constexpr int kWarmSteps = 34;
+// Of a run that counts.
+inline constexpr int kFewestCounted = 10;
 
 struct Variant {
   std::string name;     // in the evidence

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,6 +23,7 @@
 #include "results/shipped.h"
 #include "run/diagnosis.h"
 #include "run/plan_study.h"
+#include "run/why/first_run.h"
 #include "run/why/variants.h"
 #include "run/why/working_copy.h"
 
@@ -33,8 +33,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Steps: before the measured ones, so that batches are recorded by then; fewest and most measured.
-constexpr int kFewestSteps = 20, kMostSteps = 400;
+// Measured.
+constexpr int kMostSteps = 400;
 constexpr double kMeasuredSeconds = 3;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
@@ -53,7 +53,7 @@ class WhyStudy {
 
   ~WhyStudy() {
     std::error_code ignored;
-    fs::remove(study_, ignored);  // if nothing was written into it
+    if (is_new_) fs::remove(study_, ignored);  // if nothing was written into it
   }
   WhyStudy(const WhyStudy&) = delete;
   WhyStudy& operator=(const WhyStudy&) = delete;
@@ -80,10 +80,15 @@ class WhyStudy {
           fmt::format("there is no program {} to run", program), "",
           is_path ? "check its path and its permissions" : "check its name and the PATH");
     }
+    if (study_.string().find_first_of("\"\\") != std::string::npos) {
+      throw usage_error("a quote or backslash in the name", "--out " + request_.out,
+                        "name another one");
+    }
     std::error_code ignored;
     if (!study_.empty() && fs::exists(study_, ignored) && !fs::is_empty(study_, ignored)) {
       throw usage_error("not an empty folder", "--out " + request_.out, "name a new one");
     }
+    is_new_ = !fs::exists(study_, ignored);
     if (!study_.empty()) return make_folder(study_);
     std::string name = (fs::temp_directory_path() / "paceline-why-study.XXXXXX").string();
     if (!mkdtemp(name.data())) {
@@ -98,7 +103,10 @@ class WhyStudy {
       throw internal_error("the Python hook is not installed", "sweeps/why");
     }
     launch_.scratch = scratch_.path();
-    launch_.copy = {here_, scratch_.path() / "copy", {}, {scratch_.path(), study_}};
+    launch_.copy = {here_,
+                    scratch_.path() / "copy",
+                    {},
+                    {fs::canonical(scratch_.path()), fs::canonical(study_)}};
     for (const std::string& each : request_.linked) {
       fs::path path = fs::absolute(each).lexically_normal();
       if (!path.has_filename()) path = path.parent_path();
@@ -152,11 +160,15 @@ class WhyStudy {
       names.push_back(each.program());
       sizes.push_back(each.replicas);
     }
-    const int cpus = static_cast<int>(launch_.cpus.size()) / seen_.local_ranks;
+    const int most = std::ranges::max(sizes.get<std::vector<int>>()),
+              cpus = std::max(1, static_cast<int>(launch_.cpus.size()) / most);
     const Json spec = {{"name", folder.filename().string()},
                        {"workload", kCommandWorkload},
                        {"programs", programs},
-                       {"fixed", {{"device", device_}, {"cpus_per_replica", std::max(1, cpus)}}},
+                       {"fixed",
+                        {{"device", device_},
+                         {"cpus_per_replica", cpus},
+                         {"oversubscribe", most > static_cast<int>(launch_.cpus.size())}}},
                        {"zip", {{"program", names}, {"gpus", sizes}}},
                        {"repeats", kFirstRounds}};
     StudyPlan plan;
@@ -204,9 +216,9 @@ class WhyStudy {
     const auto seen = look_at(
         {"look", json_text({{"replicas", "0"}, {"profile", kProfiledSteps}}), gpus}, reason);
     if (outcome_.stopped_by != 0) return;
-    if (!seen) refuse(reason);
+    if (!seen) refuse(program(), reason);
     seen_ = *seen;
-    check_steps();
+    check_steps(seen_, program());
     if (!seen_.is_on_gpu) device_ = "cpu";
     hook_settings_["steps"] = seen_.steps_in_all;
     hook_settings_["seconds"] = 0;
@@ -234,12 +246,14 @@ class WhyStudy {
   std::optional<MeasuredRun> look_at(const Variant& variant, std::string& reason) {
     const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
     RunnerSetup setup;
-    setup.took = [&](const ScheduledRun&, double seconds) { longest_ = seconds; };
+    setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
     const RunnerResult result = run_plan(plan, setup, {scheduled(0, 1)});
     if (result.stopped_by != 0) return std::nullopt;
     const fs::path out = run_folder(plan, 0, 1);
-    refuse_writes_elsewhere(out);
-    read_profile(out);
+    if (path_exists(out)) {
+      refuse_writes_elsewhere(out, program());
+      read_profile(out, outcome_.evidence);
+    }
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
@@ -251,71 +265,9 @@ class WhyStudy {
     return std::nullopt;
   }
 
-  // What the profiler saw of the slowest rank's steps, if it wrote that; nothing else depends on
-  // it.
-  void read_profile(const fs::path& out) {
-    std::vector<std::string> traces;
-    for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("trace_rank")) traces.push_back(entry.path());
-    }
-    if (traces.empty()) return;
-    try {
-      outcome_.evidence.profile = describe_profile(read_kineto_run(traces));
-    } catch (const Error& error) {
-      note(fmt::format("Its profiled steps cannot be read: {}.", error.what()));
-    }
-  }
-
-  [[noreturn]] void refuse(const std::string& reason) const {
-    if (!reason.empty()) {
-      throw Error(ErrorKind::failed, fmt::format("the program fails as it is: {}", reason),
-                  request_.command.front(),
-                  "see whether it runs by itself; --writes-ok lets it write outside of its folder");
-    }
-    throw input_error(
-        "the hook saw no step of an optimizer, so the program's steps are not known",
-        request_.command.front(),
-        "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
-        "set (docs/why.md)");
-  }
-
-  void check_steps() const {
-    const std::string& program = request_.command.front();
-    if (seen_.steps < kFewestSteps) {
-      throw input_error(fmt::format("the program ended after {:g} steps, and {} are needed",
-                                    seen_.steps_in_all, kWarmSteps + kFewestSteps),
-                        program, "let it train longer");
-    }
-    if (seen_.ratio == 0) {
-      throw input_error(
-          "steps of its first optimizer and forward passes of DDP make no constant ratio, "
-          "so its steps are not known",
-          program, "see docs/why.md for what can be measured");
-    }
-    if (seen_.ranks < 2) {
-      throw input_error("it trains one replica, so there is no speed-up", program,
-                        "start at least two, as with --nproc-per-node 2");
-    }
-  }
-
   static fs::path run_folder(const StudyPlan& plan, std::size_t point, int repeat) {
     return plan.study / "runs" /
            fmt::format("{}.{}", plan.expansion.points[point].point.folder(), repeat);
-  }
-
-  void refuse_writes_elsewhere(const fs::path& out) const {
-    std::set<std::string> places;
-    for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
-      if (!entry.path().filename().string().starts_with("refused.")) continue;
-      std::ifstream lines(entry.path());
-      for (std::string line; std::getline(lines, line);) places.insert(line);
-    }
-    if (places.empty()) return;
-    throw input_error(fmt::format("the program writes outside of its folder: {}",
-                                  join_first(3, {places.begin(), places.end()})),
-                      request_.command.front(),
-                      "let it write to a path in its folder, or allow it with --writes-ok");
   }
 
   void compare() {
@@ -343,16 +295,43 @@ class WhyStudy {
     RunnerSetup setup;
     setup.more = [&] { return next_round(variants); };
     setup.affordable = [&](const ScheduledRun& run) {
-      return run.repeat == 1 || now_seconds() - started_ + longest_ < 60 * request_.minutes;
+      return run.repeat == 1 || (!is_over() && !has_failed_twice(run));
     };
-    setup.took = [&](const ScheduledRun&, double seconds) {
-      longest_ = std::max(longest_, seconds);
-    };
+    setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
+    say_if_short(runs.size());
     run_plan(plan_, setup, runs);
     load_rounds(variants);
+    note_failures();
+    if (given_up_.contains(kAsItIs)) refuse(program(), why_given_up_);
     outcome_.verdict = judge_why(outcome_.evidence);
     outcome_.study = study_;
     save_made_runs(variants);
+  }
+
+  bool is_over() const { return now_seconds() - started_ + longest_ > 60 * request_.minutes; }
+
+  // One that hangs says nothing of the others.
+  void keep_longest(double seconds) {
+    if (timeout_ == 0 || seconds < timeout_) longest_ = std::max(longest_, seconds);
+  }
+
+  bool has_failed_twice(const ScheduledRun& run) const {
+    int ended = 0;
+    for (int repeat = 1; repeat < run.repeat; ++repeat) {
+      const fs::path out = run_folder(plan_, run.point, repeat);
+      if (path_exists(out / "run.json")) return false;
+      ended += path_exists(out) ? 1 : 0;
+    }
+    return ended >= 2;
+  }
+
+  void say_if_short(std::size_t runs) const {
+    const double minutes = (now_seconds() - started_ + static_cast<double>(runs) * longest_) / 60;
+    if (minutes <= request_.minutes) return;
+    print_note(
+        "paceline why: {} rounds, the fewest for an interval, may take {:.1f} minutes; this "
+        "ends after {:g} (--minutes)\n",
+        kFirstRounds, minutes, request_.minutes);
   }
 
   // Shuffled, as the order within a round must not favour one.
@@ -371,9 +350,8 @@ class WhyStudy {
     load_rounds(variants);
     const WhyVerdict verdict = judge_why(outcome_.evidence);
     const int last = static_cast<int>(outcome_.evidence.rounds.size());
-    const bool is_over = now_seconds() - started_ + longest_ > 60 * request_.minutes;
     std::vector<RunStatus> runs;
-    if (is_over || last >= kMostRounds) return runs;
+    if (is_over() || last >= kMostRounds || given_up_.contains(kAsItIs)) return runs;
     if (!verdict.is_over && tried_.empty()) {
       add_round(runs, variants, last + 1, false);
       return runs;
@@ -396,6 +374,7 @@ class WhyStudy {
     WhyEvidence& evidence = outcome_.evidence;
     evidence.rounds.clear();
     std::map<std::string, std::string> reasons;
+    failures_.clear();
     std::size_t busy = 0;
     for (const Record& record : records.records) {
       const auto repeat = static_cast<std::size_t>(record->repeat);
@@ -405,6 +384,7 @@ class WhyStudy {
         if (folder != plan_.expansion.points[i].point.folder()) continue;
         if (!record->completed()) {
           reasons[variants[i].name] = record->reason;
+          ++failures_[variants[i].name];
           continue;
         }
         MeasuredRun run = read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
@@ -416,6 +396,10 @@ class WhyStudy {
           reasons[variants[i].name] = "its batch is not that of a DataLoader";
           continue;
         }
+        if (run.steps < kFewestCounted) {
+          reasons[variants[i].name] = "it ended too soon";
+          continue;
+        }
         evidence.rounds[repeat - 1][variants[i].name] = run;
         busy += make_run(record).is_busy() ? 1 : 0;
       }
@@ -425,6 +409,7 @@ class WhyStudy {
           evidence.rounds,
           [&, name = name](const WhyRound& round) { return round.contains(name); });
       if (works || !given_up_.insert(name).second) continue;
+      if (name == kAsItIs) why_given_up_ = reason;
       if (!tried_.contains(name)) evidence.missing.insert(name);
       note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));
     }
@@ -433,6 +418,14 @@ class WhyStudy {
     if (busy == 0) return;
     evidence.warnings.push_back(fmt::format("{} in {} of {} runs, which widens intervals", kBusy,
                                             busy, records.records.size()));
+  }
+
+  void note_failures() {
+    for (const auto& [name, count] : failures_) {
+      if (given_up_.contains(name)) continue;
+      note(fmt::format("Run \"{}\" failed {} and counts where it did not.", name,
+                       counted(count, "time")));
+    }
   }
 
   // What was never tried or cannot be made is no run that is missing.
@@ -452,6 +445,7 @@ class WhyStudy {
     save_expected_runs(plan_);
   }
 
+  const std::string& program() const { return request_.command.front(); }
   void note(const std::string& text) { outcome_.evidence.notes.push_back(text); }
 
   static constexpr char kBusy[] = "other processes used the CPUs";
@@ -460,6 +454,7 @@ class WhyStudy {
   const ScratchFolder scratch_;
   const fs::path here_;
   fs::path study_;
+  bool is_new_ = false;  // it was made here
   const double started_;
   double longest_ = 0, timeout_ = 0;
   std::string device_ = "cpu";
@@ -469,6 +464,8 @@ class WhyStudy {
   std::optional<MeasuredRun> seen_alone_;
   StudyPlan plan_;
   std::set<std::string> tried_, given_up_;
+  std::string why_given_up_;             // of the program as it is
+  std::map<std::string, int> failures_;  // of a program's runs
   WhyOutcome outcome_;
 };
 

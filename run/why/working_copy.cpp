@@ -28,8 +28,12 @@ namespace fs = std::filesystem;
 namespace {
 
 bool is_virtual_environment(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "pyvenv.cfg", ignored);
+  return path_exists(folder / "pyvenv.cfg") || path_exists(folder / "conda-meta");
+}
+
+bool is_readable(const fs::directory_entry& entry) {
+  const bool is_folder = entry.is_directory() && !entry.is_symlink();
+  return access(entry.path().c_str(), is_folder ? R_OK | X_OK : R_OK) == 0;
 }
 
 class Copying {
@@ -62,6 +66,7 @@ class Copying {
 
   void copy_folder(const fs::path& from, const fs::path& to) const {
     fs::create_directory(to, from);
+    fs::permissions(to, fs::perms::owner_all, fs::perm_options::add);
     for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
       const fs::path target = to / entry.path().filename();
       if (copy_.left_out.contains(entry.path())) continue;
@@ -78,12 +83,14 @@ class Copying {
     }
   }
 
- private:
+  // What cannot be read cannot be copied; the program may not read it either.
   bool is_linked(const fs::directory_entry& entry) const {
-    return copy_.linked.contains(entry.path()) ||
-           (!entry.is_symlink() && entry.is_directory() && is_virtual_environment(entry.path()));
+    if (copy_.linked.contains(entry.path())) return true;
+    return !entry.is_symlink() &&
+           (!is_readable(entry) || (entry.is_directory() && is_virtual_environment(entry.path())));
   }
 
+ private:
   // A link inside of the folder stays as it is, or leads to the copy of what it led to.
   fs::path link_from_copy(const fs::path& link) const {
     const fs::path text = fs::read_symlink(link);
@@ -135,16 +142,24 @@ void set_variable(const std::string& name, const std::string& value) {
   setenv(name.c_str(), value.c_str(), 1);
 }
 
-// Caches hold what can be made again.
+// Caches hold what can be made again. The program has its own, or one in the scratch folder.
 std::vector<std::string> writable_places(const WhyLaunch& launch, const std::string& out) {
   const Environment environment = environment_of_process();
   const fs::path home = environment_value(environment, "HOME");
-  const std::string cache = environment_value(environment, "XDG_CACHE_HOME");
   std::vector<std::string> places = {launch.scratch.string(), out, "/dev", "/proc"};
-  if (!home.empty()) {
-    places.push_back(cache.empty() ? (home / ".cache").string() : cache);
-    places.push_back((home / ".triton").string());
-  }
+  // `usual`: where it is if no variable says it; those of the last two are in the first.
+  const auto add = [&](const char* variable, const fs::path& usual, bool is_needed) {
+    const std::string set = environment_value(environment, variable);
+    const fs::path place = set.empty() ? usual : fs::path(set);
+    if (path_exists(place)) return places.push_back(place.string());
+    if (is_needed) set_variable(variable, (launch.scratch / "caches" / variable).string());
+  };
+  add("XDG_CACHE_HOME", home.empty() ? home : home / ".cache", true);
+  add("TRITON_CACHE_DIR", home.empty() ? home : home / ".triton/cache", true);
+  add("MPLCONFIGDIR", "", true);
+  add("NUMBA_CACHE_DIR", "", true);
+  add("HF_HOME", "", false);
+  add("TORCH_HOME", "", false);
   return places;
 }
 
@@ -159,13 +174,35 @@ void switch_trackers_off(const fs::path& scratch) {
   set_variable("MLFLOW_TRACKING_URI", "file://" + (scratch / "mlruns").string());
 }
 
-// Paths of the folder in the program's arguments, as $PWD/train.py, lead into the copy.
+// Paths of the folder, as $PWD/train.py and --out=$PWD, lead into the copy.
+std::string in_copy(const std::string& from, const std::string& to, std::string text) {
+  const auto ends_at = [&](std::size_t at, const char* ends) {
+    return at == text.size() || std::strchr(ends, text[at]) != nullptr;
+  };
+  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at)) {
+    const bool is_whole =
+        (at == 0 || ends_at(at - 1, "=:, \"'")) && ends_at(at + from.size(), "/:, \"'");
+    if (is_whole) text.replace(at, from.size(), to);
+    at += is_whole ? to.size() : from.size();
+  }
+  return text;
+}
+
+// Of words and of variables, as the folder is called or as the shell calls it.
 std::vector<std::string> words_in_copy(const WorkingCopy& copy, std::vector<std::string> words) {
-  const std::string from = copy.from.string() + "/";
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    std::string& word = words[i];
-    const std::size_t at = word.starts_with(from) ? 0 : word.find("=" + from) + 1;
-    if (at > 0 || word.starts_with(from)) word.replace(at, from.size(), copy.to().string() + "/");
+  const Environment environment = environment_of_process();
+  const std::string shells = environment_value(environment, "PWD");
+  std::error_code ignored;
+  std::vector<std::string> names = {copy.from.string()};
+  if (shells != names[0] && fs::equivalent(shells, copy.from, ignored)) names.push_back(shells);
+  for (const std::string& name : names) {
+    const auto replaced = [&](const std::string& text) {
+      return in_copy(name, copy.to().string(), text);
+    };
+    for (std::string& word : words) word = replaced(word);
+    for (const auto& [variable, value] : environment_of_process()) {
+      if (replaced(value) != value) set_variable(variable, replaced(value));
+    }
   }
   return words;
 }
@@ -197,7 +234,7 @@ void WorkingCopy::check_size() const {
   double most = 0;
   fs::path largest;
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    if (linked.contains(entry.path()) || entry.is_symlink()) continue;
+    if (copying.is_linked(entry) || entry.is_symlink()) continue;
     const double size = entry.is_directory()      ? copying.bytes_below(entry.path())
                         : entry.is_regular_file() ? static_cast<double>(entry.file_size())
                                                   : 0;
@@ -247,9 +284,10 @@ bool can_hold_writes() {
 
 void become_in_copy(const fs::path& launch_file, const std::vector<std::string>& command) {
   const WhyLaunch launch = read_launch(launch_file);
-  const Environment environment = environment_of_process();
   Json settings = parse_json(launch.settings);
-  settings.update(parse_json(environment_value(environment, kHookVariable)));
+  settings.update(parse_json(environment_value(environment_of_process(), kHookVariable)));
+  const std::vector<std::string> words = words_in_copy(launch.copy, command);
+  const Environment environment = environment_of_process();
   launch.copy.make();
   fs::remove_all(launch.scratch / "tmp");  // a file store or a checkpoint of the run before
   fs::create_directories(launch.scratch / "tmp");
@@ -283,7 +321,6 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
                       launch.copy.to().string(), "make room in TMPDIR");
   }
   set_variable("PWD", launch.copy.to().string());
-  const std::vector<std::string> words = words_in_copy(launch.copy, command);
   execvp(words.front().c_str(), as_arguments(words).data());
   throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
                     command.front(), "check the command");

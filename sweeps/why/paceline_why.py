@@ -38,9 +38,10 @@ LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMP
          ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
 # What waits for a GPU to read a value of it.
 READS = ("item", "tolist", "__float__", "__int__", "__bool__")
-TAKEN_OWN = ("all_reduce", "reduce", "barrier", "all_gather", "all_gather_object", "gather")
-OWN = TAKEN_OWN + ("broadcast", "all_gather_into_tensor", "reduce_scatter", "broadcast_object_list", "scatter",
-                   "all_to_all")
+TAKEN_OWN = ("all_reduce", "reduce", "barrier", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather")
+OWN = TAKEN_OWN + ("broadcast", "reduce_scatter", "broadcast_object_list", "scatter", "all_to_all")
+# Callers in torch whose collectives are the program's.
+PROGRAMS = ("torch.distributed.nn", "torch.distributed.algorithms.model_averaging", "torch.distributed.optim")
 OTHERS = ("deepspeed", "apex", "horovod.torch", "colossalai", "megatron")
 
 
@@ -58,7 +59,6 @@ def is_launcher():
 
 
 def is_child():
-    """A worker of a loader or of a compiler, unless it builds DDP."""
     process = sys.modules.get("multiprocessing.process")
     return process is not None and process.parent_process() is not None
 
@@ -82,10 +82,13 @@ def copied(batch, torch, with_tensors=True):
     if isinstance(batch, torch.Tensor):
         if not with_tensors:
             return batch
-        own = batch.detach().clone()
+        with torch.inference_mode(False):  # tensors of that mode have no version
+            own = batch.detach().clone()
         return own.pin_memory() if batch.device.type == "cpu" and batch.is_pinned() else own
     if isinstance(batch, dict):
-        return type(batch)((key, inside(each)) for key, each in batch.items())
+        own = copy.copy(batch)
+        own.update((key, inside(each)) for key, each in batch.items())
+        return own
     if isinstance(batch, collections.UserDict):
         own = copy.copy(batch)
         own.data = inside(batch.data)
@@ -95,6 +98,13 @@ def copied(batch, torch, with_tensors=True):
     if isinstance(batch, (list, tuple)):
         return type(batch)(inside(each) for each in batch)
     return batch
+
+
+def set_rate(group, rate):
+    if hasattr(group.get("lr"), "fill_"):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 class Done:
@@ -111,8 +121,13 @@ def skipped_call(name, order, given, named):
     named = dict(zip(order, given), **named)
     if name == "all_gather_object":
         named["object_list"][:] = [pickle.loads(pickle.dumps(named["obj"])) for _ in named["object_list"]]
-    for each in named.get("tensor_list" if name == "all_gather" else "gather_list") or []:
-        each.detach().copy_(named["tensor"].detach())
+    own = named.get("input_tensor", named.get("tensor"))
+    places = named.get("tensor_list" if name == "all_gather" else "gather_list") or []
+    if name == "all_gather_into_tensor":
+        places = named["output_tensor"].detach().view(-1, own.numel()).unbind()
+    for each in places:  # of which own is a part where parameters are sharded: those stay
+        if each.untyped_storage().data_ptr() != own.untyped_storage().data_ptr():
+            each.detach().copy_(own.detach().reshape(each.shape))
     return Done() if named.get("async_op") else None
 
 
@@ -152,8 +167,9 @@ class Batches:
 
     @staticmethod
     def length(loader, otherwise):
+        """Of torch's own iterator, which that of a class made of it may go on for ever with."""
         try:
-            return len(loader)
+            return HOOK.torch.utils.data.DataLoader.__len__(loader)
         except (TypeError, NotImplementedError):
             return otherwise
 
@@ -245,33 +261,46 @@ class Hook:
     def __init__(self, torch, settings, check):
         self.torch, self.settings, self.check = torch, settings, check
         self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
-        self.optimizer = self.ddp = self.counted = None  # the module whose forward passes are counted
+        self.optimizer = self.counted = None  # the module whose forward passes are counted
+        self.ddp = []
         self.steps = self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
         self.kept, self.whole, self.lengths, self.numbers = {}, set(), {}, []
-        self.measures, self.workers = False, 0
+        self.measures, self.workers, self.staying = False, 0, set()
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
         self.read, self.reads = {}, False  # the last values, by where they were read
         self.synchronize = torch.cuda.synchronize
         self.overhead = 0.0
-        self.times, self.forwards_at = [], []
+        self.times, self.forwards_at, self.rates = [], [], []
         self.started, self.starts = False, []  # a loader since the last step; the times that came after one
         self.samples_before = 0
         self.in_ddp = False  # in its communication hook
         self.has_written, self.profiler, self.frozen = False, None, None
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
 
+    def trains(self):
+        """Or is it a worker of a loader or of a compiler?"""
+        return bool(self.ddp) or not is_child() or self.torch.distributed.is_initialized()
+
+    def count(self, total, start):
+        if self.measures:
+            total[0] += 1
+            total[1] += now() - start
+
     def takes(self, what):
         return what in self.settings["take"]
 
     def numbered(self, thing):
-        """As an id that is not used again."""
-        for number, known in enumerate(self.numbers):
-            if known() is thing:
-                return number
+        """Of a dataset; one that is made anew each epoch has the number of the one before."""
         try:
-            self.numbers.append(weakref.ref(thing))
+            known = weakref.ref(thing)
         except TypeError:
-            self.numbers.append(lambda: thing)
+            def known():
+                return thing
+        for number, (kind, other) in enumerate(self.numbers):
+            if other() is thing or (other() is None and kind is type(thing)):
+                self.numbers[number] = kind, known
+                return number
+        self.numbers.append((type(thing), known))
         return len(self.numbers) - 1
 
     def is_cuda(self):
@@ -280,12 +309,10 @@ class Hook:
     # What the program builds.
 
     def ddp_built(self, ddp):
-        first = self.ddp is None
-        if first:
-            self.ddp = self.counted = ddp
-            distributed = self.torch.distributed
-            self.rank, self.world = distributed.get_rank(), distributed.get_world_size()
-            ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
+        self.ddp.append(ddp)
+        if len(self.ddp) == 1:
+            self.counted = ddp
+        ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
         if any(type(each).__name__ == "SyncBatchNorm" for each in ddp.modules()):
             self.facts["sync_batch_norm"] = True
         if self.takes("sums"):
@@ -295,6 +322,12 @@ class Hook:
             ddp.broadcast_buffers = False
             if hasattr(ddp, "forward_sync_buffers"):
                 ddp.forward_sync_buffers = False
+
+    def module_of(self, optimizer):
+        """A program may have several, as a generator and its critic."""
+        of_optimizer = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        return next((ddp for ddp in self.ddp if any(id(each) in of_optimizer for each in ddp.parameters())),
+                    self.counted)
 
     def count_without_ddp(self, module_class):
         """One replica alone may build none: then its first module that trains stands for it."""
@@ -325,17 +358,22 @@ class Hook:
     def before_step(self, optimizer, arguments, named):
         if self.takes("sums"):
             for group in optimizer.param_groups:
-                if isinstance(group.get("lr"), self.torch.Tensor):
-                    group["lr"].fill_(0)
-                else:
-                    group["lr"] = 0.0
+                rate = group.get("lr")
+                self.rates.append((optimizer, group, rate.clone() if hasattr(rate, "clone") else rate))
+                set_rate(group, 0.0)
 
     def after_step(self, optimizer, arguments, named):
         start = now()
+        while self.rates and self.rates[-1][0] is optimizer:  # which may have stepped another
+            set_rate(*self.rates.pop()[1:])
         if self.optimizer is None:
-            if self.ddp is None and (of_launcher(RANKS, 0, -1) < 0 or is_child()):
+            distributed = self.torch.distributed
+            if distributed.is_initialized():
+                self.rank, self.world = distributed.get_rank(), distributed.get_world_size()
+            elif not self.trains() or not (self.ddp or of_launcher(RANKS, 0, -1) >= 0):
                 return
             self.optimizer = optimizer
+            self.counted = self.module_of(optimizer)
             atexit.register(self.end_early)
             if is_child():  # a forked one ends without it
                 multiprocessing.util.Finalize(None, self.end_early, exitpriority=100)
@@ -359,7 +397,7 @@ class Hook:
         self.overhead += now() - start
         if self.steps == last and self.settings.get("profile"):
             self.start_profile()
-        elif self.steps == last or (self.frozen is not None and self.profile_step()):
+        elif self.profile_step() if self.frozen is not None else self.steps >= last:  # ranks may drift apart
             self.end()
         elif self.settings["seconds"] and self.measures:
             self.shorten()
@@ -424,7 +462,7 @@ class Hook:
             return 1
         each = [b - a for a, b in zip(self.forwards_at, self.forwards_at[1:])]
         most = max(set(each), key=each.count) if each else 0
-        return most if each and each.count(most) >= 0.8 * len(each) else 0
+        return most if each and each.count(most) >= 0.75 * len(each) else 0
 
     def result(self):
         optimizer = self.optimizer
@@ -434,7 +472,7 @@ class Hook:
         why_no_sums = ""
         if kinds & {"DTensor", "FlatParameter"}:
             why_no_sums = "its parameters are sharded (FSDP or DTensor)"
-        elif self.ddp is None:
+        elif not self.ddp:
             why_no_sums = "it does not build DistributedDataParallel" + \
                 (" (%s is loaded)" % loaded[0] if loaded else "")
         world_here = of_launcher(LOCAL, 1, self.world)
@@ -448,7 +486,8 @@ class Hook:
             sync_seconds=self.syncs[1],
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
             on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
-            bucket_mb=getattr(self.ddp, "bucket_bytes_cap", 0) / 2**20 if self.ddp is not None else 0,
+            staying=sorted(self.staying),
+            bucket_mb=getattr(self.ddp[0], "bucket_bytes_cap", 0) / 2**20 if self.ddp else 0,
             optimizer=type(optimizer).__name__)
 
     def write(self, name, value):
@@ -494,23 +533,19 @@ class Hook:
         slowest = each_rank.index(seconds)
         others = each_rank[:slowest] + each_rank[slowest + 1:]
         # Ranks that do not wait for each other: what they would take if each step began together.
-        if self.takes("sums"):
-            if not self.is_cuda():
-                seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
+        if self.takes("sums") and not self.is_cuda():
+            seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
         epochs = [seconds_of_epochs(each, steps) for each in ranks]
         run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank")}
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds,
-            samples=sum(each["samples"] for each in ranks),
             epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
-            wait=max(each["wait"] for each in ranks),
-            own_seconds=max(each["own_seconds"] for each in ranks),
-            save_seconds=max(each["save_seconds"] for each in ranks),
-            sync_seconds=max(each["sync_seconds"] for each in ranks), overhead=max(each["overhead"] for each in ranks),
-            saves=sum(each["saves"] for each in ranks), ratio=min(each["ratio"] for each in ranks),
-            all_cpus=len(set().union(*(each["affinity"] for each in ranks))),
-            changes_batches=any(each["changes_batches"] for each in ranks))
+            all_cpus=len(set().union(*(each["affinity"] for each in ranks))))
+        for combine, names in ((sum, ("samples", "saves")), (min, ("ratio", "steps_in_all")),
+                               (max, ("wait", "own_seconds", "save_seconds", "sync_seconds", "overhead",
+                                      "changes_batches"))):
+            run.update((name, combine(each[name] for each in ranks)) for name in names)
         if steps:
             run.update(steps_per_second=steps / seconds)
         if steps and run["samples"]:
@@ -536,9 +571,7 @@ def timed(hook, function, total, is_taken, skipped):
         try:
             return function(*arguments, **named)
         finally:
-            if hook.measures:
-                total[0] += 1
-                total[1] += now() - start
+            hook.count(total, start)
     return call
 
 
@@ -547,7 +580,7 @@ def for_program_only(hook, function, measured):
     @functools.wraps(function)
     def call(*arguments, **named):
         caller = sys._getframe(1).f_globals.get("__name__", "")
-        is_torchs = caller.startswith("torch.") and not caller.startswith("torch.distributed.nn")
+        is_torchs = caller.startswith("torch.") and not caller.startswith(PROGRAMS)
         return (function if hook.in_ddp or is_torchs else measured)(*arguments, **named)
     return call
 
@@ -567,9 +600,7 @@ def reading(hook, function):
             value = hook.read[place] = function(tensor, *arguments)
         finally:
             hook.reads = False
-        if hook.measures:
-            hook.syncs[0] += 1
-            hook.syncs[1] += now() - start
+        hook.count(hook.syncs, start)
         return value
     return call
 
@@ -657,8 +688,7 @@ def install(torch, settings, check):
     Ddp.__init__, Ddp.paceline_register, Ddp.register_comm_hook = ddp_init, register, register_comm_hook
     if settings["workers"] or settings["batch"]:
         DataLoader.__init__ = with_settings
-    DataLoader.__iter__ = lambda loader: iterate(loader) if hook.ddp is None and is_child() else \
-        Batches(hook, loader, iterate)
+    DataLoader.__iter__ = lambda loader: Batches(hook, loader, iterate) if hook.trains() else iterate(loader)
     optimizer.register_optimizer_step_pre_hook(hook.before_step)
     optimizer.register_optimizer_step_post_hook(hook.after_step)
     for name in OWN:
@@ -668,9 +698,14 @@ def install(torch, settings, check):
         taken = name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
         order = list(inspect.signature(function).parameters)
 
+        def is_taken(name=name, taken=taken):
+            if hook.measures and name not in TAKEN_OWN:
+                hook.staying.add(name)
+            return taken and hook.measures
+
         def skip(*given, name=name, order=order, **named):
             return skipped_call(name, order, given, named)
-        measured = timed(hook, function, hook.own, lambda taken=taken: taken and hook.measures, skip)
+        measured = timed(hook, function, hook.own, is_taken, skip)
         setattr(torch.distributed, name, for_program_only(hook, function, measured))
 
     # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.

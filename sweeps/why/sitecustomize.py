@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Audit events that change files, and which of their arguments are paths; some change what a link leads to.
 CHANGES = {"os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir": (0,), "os.truncate": (0,),
-           "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.utime": (0,)}
+           "shutil.rmtree": (0,), "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.utime": (0,)}
 FOLLOWING = ("os.truncate", "os.chmod", "os.utime")
 
 
@@ -63,14 +63,17 @@ class TorchWaiter(importlib.abc.MetaPathFinder):
         if name != "torch":
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
-        else:
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # a library may only ask whether there is a torch
+        if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 
             def exec_module(module):
                 del spec.loader.exec_module
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 load(module)
                 path = importlib.util.spec_from_file_location("paceline_why", os.path.join(HERE, "paceline_why.py"))
                 hook = sys.modules["paceline_why"] = importlib.util.module_from_spec(path)

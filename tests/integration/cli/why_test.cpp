@@ -75,13 +75,41 @@ TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {
 // Paths of the folder among the arguments, and what a run before left in TMPDIR.
 TEST_F(WhyOfProgram, ArgumentsThatNameTheFolderLeadIntoItsCopy) {
   const auto before = files();
-  const std::string fresh = "test ! -e $TMPDIR/left.$RANK && touch $TMPDIR/left.$RANK";
-  const Ran ran = shell("PYTHONPATH=" + kPrograms.string() +
+  const std::string fresh =
+      "test ! -e $TMPDIR/left.$RANK && touch $TMPDIR/left.$RANK && test $OUTPUT_DIR = $PWD/out";
+  const Ran ran = shell("OUTPUT_DIR=$PWD/out PYTHONPATH=" + kPrograms.string() +
                         " paceline why --json --minutes 0.1 -- python3 $PWD/launch.py $PWD/train.py"
                         " --steps 134 --write=$PWD/own.txt --shell '" +
                         fresh + " || kill $PPID'");
   EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
   EXPECT_EQ(files(), before);
+}
+
+TEST_F(WhyOfProgram, WordsOfTheProgramStayAsTheyAre) {
+  std::ofstream(folder() / "words.py") << "import sys\nsys.exit(repr(sys.argv[1:]))\n";
+  expect_parts(
+      shell("paceline why -- python3 words.py '[64,64]' '[]' '' --checkpoint-every 17 steps").err,
+      {"['[64,64]', '[]', '', '--checkpoint-every', '17', 'steps']"});
+}
+
+// Two ranks on one CPU, as a program may be started.
+TEST_F(WhyOfProgram, RanksMayBeMoreThanCpus) {
+  const Ran ran =
+      shell("taskset -pc $(taskset -pc $$ | sed 's/.*[ ,-]//') $$ > /dev/null; PYTHONPATH=" +
+            kPrograms.string() +
+            " paceline why --json --minutes 0.1 -- python3 launch.py train.py --steps 134");
+  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
+  EXPECT_EQ(parse_json(ran.out).at("replicas"), 2);
+}
+
+TEST_F(WhyOfProgram, SaysWhyTheProgramFailsLater) {
+  const std::string ran_before = folder().string() + ".ran.$RANK";  // beside it
+  const Ran ran = why("--writes-ok", "--steps 134 --shell 'test ! -e " + ran_before + " && touch " +
+                                         ran_before + " || kill $PPID'");
+  shell("rm " + folder().string() + ".ran.*");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "");
+  expect_parts(ran.err, {"the program fails as it is"});
 }
 
 TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
@@ -95,6 +123,12 @@ TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
   fs::resize_file(folder() / "big", 5'000'000'000);  // sparse
   expect_refused("why -- true", 65, {"more than 4.0 GB", "largest entry is big", "--link big"});
   expect_refused("why --out . -- python3 train.py", 64, {"not an empty folder"});
+  expect_refused("why --out train.py -- python3 train.py", 64, {"not an empty folder"});
+  EXPECT_TRUE(fs::exists(folder() / "train.py"));
+  fs::create_directory(folder() / "mine");
+  expect_refused("why --out mine -- no-such-program", 65, {"there is no program"});
+  EXPECT_TRUE(fs::exists(folder() / "mine"));
+  expect_refused("why --minutes nan -- python3 train.py", 64, {"is nan, must be above 0"});
   expect_refused("why --link elsewhere -- python3 train.py", 64, {"--link elsewhere"});
 }
 
@@ -111,17 +145,21 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   EXPECT_EQ(data.at("repeated"), 28);
   EXPECT_LT(data.at("wait").get<double>(), 0.02);
   EXPECT_TRUE(hooked(R"({"take": ["data"]})", "--in-place").at("changes_batches"));
+  EXPECT_GT(hooked(R"({"take": ["data"]})", "--epoch 20 --evaluate").at("repeated"), 40);
   const Json dropped = hooked(R"({"take": ["data", "output"]})", "--wait 0.002");
   EXPECT_GE(dropped.at("dropped").get<int>(), 20);
   EXPECT_LT(dropped.at("wait").get<double>(), 0.02);
   const Json sums = hooked(R"({"take": ["sums"]})", "--own-hook --transfer 0.01 --call");
   EXPECT_EQ(sums.at("own_calls"), 0);
   EXPECT_LT(sums.at("seconds").get<double>(), 26 * 0.008);
+  EXPECT_EQ(hooked(R"({"take": ["sums"]})", "--nested").at("steps"), 26);
   const Json unused = hooked(R"({"take": ["sums"]})", "--unused --transfer 0.01");
   EXPECT_LT(unused.at("seconds").get<double>(), 26 * 0.008);
   const Json gathers = hooked(R"({"take": ["own"]})", "--gather --transfer 0.01");
   EXPECT_EQ(gathers.at("own_calls"), 0);
   EXPECT_LT(gathers.at("seconds").get<double>(), 26 * 0.018);  // 22 ms with them
+  EXPECT_EQ(hooked(R"({"take": ["own"]})", "--gather-tensor").at("own_calls"), 0);
+  EXPECT_EQ(hooked(R"({"take": ["own"]})", "--broadcast").at("staying"), Json({"broadcast"}));
   setenv("STAND_IN_CUDA", "1", 1);
   EXPECT_GT(hooked("{}", "--item").at("sync_seconds").get<double>(), 26 * 0.01);
   const Json syncs = hooked(R"({"take": ["syncs"]})", "--item");
@@ -175,6 +213,14 @@ TEST_F(WhyOfProgram, HookKnowsRanksThatTheProgramStarts) {
   const Json alone = hooked(R"({"replicas": "1"})", "--spawn --waits-after", "python3");
   EXPECT_EQ(alone.at("ranks"), 1);
   EXPECT_EQ(alone.at("steps"), 26);
+  EXPECT_EQ(hooked("{}", "--spawn --engine deepspeed", "python3").at("ranks"), 2);
+}
+
+TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsThatAllRanksMake) {
+  const Json critic = hooked("{}", "--critic");
+  EXPECT_EQ(critic.at("ratio"), 1);
+  EXPECT_EQ(critic.at("samples"), 26 * 2 * 16);
+  EXPECT_EQ(hooked("{}", "--uneven --steps 60").at("steps_in_all"), 57);
 }
 
 TEST_F(WhyOfProgram, HookCountsSamplesOfOneAloneThatBuildsNoDdp) {
@@ -191,6 +237,7 @@ TEST_F(WhyOfProgram, HookKnowsEpochsAndLeavesCopiesAlone) {
   EXPECT_EQ(data.at("batches"), 20);
   EXPECT_EQ(data.at("repeated"), 40);
   EXPECT_NEAR(data.at("epoch_seconds").get<double>(), 0.05, 0.02);
+  EXPECT_EQ(hooked(R"({"take": ["data"]})", "--epoch 20 --shards").at("batches"), 20);
   const Json own = hooked("{}", "--own-hook");
   EXPECT_EQ(own.at("own_calls"), 0);  // DDP's are not the program's
   EXPECT_EQ(own.at("epoch_seconds"), 0);

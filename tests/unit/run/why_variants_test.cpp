@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/text.h"
 #include "run/why/variants.h"
 #include "tests/support/expect_parts.h"
 
@@ -40,7 +41,7 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
   EXPECT_TRUE(has(smaller, kKeptBatch));
   std::vector<std::string> notes;
   MeasuredRun seen = make_seen(2, 16);
-  seen.steps_in_all = 52;  // 9 steps of 32
+  seen.steps_in_all = 86;  // 43 steps of 32
   for (const Variant& each : choose_variants(seen, make_seen(1, 32), 2, notes)) {
     EXPECT_NE(each.name, kKeptBatch);
   }
@@ -50,12 +51,21 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
   for (const Variant& each : choose_variants(seen, make_seen(1, 32), 2, notes)) {
     if (each.name != kKeptBatch) continue;
     EXPECT_EQ(each.changes,
-              R"({"batch":32,"steps":234})");  // the same samples in 200 steps, not 400
+              R"({"batch":32,"steps":217})");  // the same samples in half the steps
     EXPECT_FALSE(each.is_try());
     EXPECT_EQ(each.text, "batches of 32 a replica instead of 16");
   }
+  notes.clear();
   seen.batches = 0;  // it slices tensors itself
   EXPECT_FALSE(has(names(seen, make_seen(1, 32)), kAloneBatch));
+  MeasuredRun accumulating = make_seen(1, 16);  // as many samples in two passes
+  accumulating.ratio = 2;
+  seen.batches = 100;
+  seen.staying = {"broadcast"};
+  for (const Variant& each : choose_variants(seen, accumulating, 2, notes)) {
+    EXPECT_NE(each.name, kAloneBatch);
+  }
+  expect_parts(join(notes, "\n"), {"smaller batch of a replica", "Calls of broadcast stay"});
   MeasuredRun shorter = make_seen(2, 32);
   shorter.samples /= 2;  // epochs of fewer whole batches
   EXPECT_FALSE(has(names(shorter, make_seen(1, 32)), kKeptBatch));

@@ -1,13 +1,15 @@
 """Trains nothing, as told: --wait 0.004 (of each batch), --late (rank 1), --save FILE, ..."""
 import argparse
 import copy
-import importlib
+import importlib.util
 import multiprocessing
 import os
 import pickle
 import socket
 import sys
 import time
+
+importlib.util.find_spec("torch")  # as libraries ask whether there is one
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -26,13 +28,39 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
 
 def child():
     torch.optim.Optimizer(1).step()
+
+
+class Nested(torch.optim.Optimizer):
+    """As ZeroRedundancyOptimizer: its settings are those of another one, before that steps and after."""
+
+    def __init__(self, lr):
+        super().__init__(lr)
+        self.inner = torch.optim.Optimizer(lr)
+
+    def step(self, closure=None):
+        super().step(self.step_inner)
+
+    def step_inner(self):
+        self.inner.param_groups[0]["lr"] = self.param_groups[0]["lr"]
+        self.inner.step()
+        self.param_groups[0]["lr"] = self.inner.param_groups[0]["lr"]
+
+
+class Shard:
+    """A dataset that is made anew each epoch."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __floordiv__(self, batch):
+        return self.samples // batch
 
 
 def train():
@@ -59,17 +87,24 @@ def train():
     else:
         model = DistributedDataParallel(0.002, bucket_cap_mb=options.bucket, find_unused_parameters=options.unused)
         model.training = not options.closure  # Lightning's validation leaves it so
+    if options.critic:
+        generator, model = model, DistributedDataParallel(0.002)
     if options.own_hook:
         model.register_comm_hook(state=None, hook=lambda state, bucket: torch.distributed.all_reduce(bucket))
     if options.copy:
         pickle.dumps(copy.deepcopy(model))
-    optimizer = torch.optim.Optimizer(0.1)
+    optimizer = torch.optim.Optimizer(0.1, model.parameters() if options.critic else None)
+    if options.nested:
+        optimizer = Nested(0.1)
+    if options.uneven and rank == 1:
+        options.steps -= 3
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
     step, samples = 0, options.epoch * batch
     while step < options.steps:
-        for number, each in enumerate(torch.utils.data.DataLoader(samples, batch)):
+        data = Shard(samples) if options.shards else samples
+        for number, each in enumerate(torch.utils.data.DataLoader(data, batch)):
             features = each.pop("features")
             if options.in_place:
                 features.add_(1)
@@ -87,18 +122,35 @@ def train():
             if options.call:
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
+            if options.critic and number % 3 == 0:
+                generator(features)
+                DistributedDataParallel(0)
+            if options.broadcast:
+                torch.distributed.broadcast(features)
+            if options.gather_tensor:
+                torch.distributed.all_gather_into_tensor(torch.Tensor([16 * world, 4]), features)
             if options.gather:
                 gathered = [torch.Tensor([1]) for _ in range(world)]
                 torch.distributed.all_gather(gathered, features, None, True).wait()
             if (number + 1) % options.accumulate == 0:
                 if not options.no_step and not (options.skip and step % options.skip == 1):
                     optimizer.step(forward_and_backward if options.closure else None)
+                    if optimizer.param_groups[0]["lr"] != 0.1:
+                        sys.exit("the learning rate is changed")
                 step += 1
                 if options.save and rank == 0:
                     torch.save(obj="weights", f=options.save)
             if step >= options.steps:
                 break
+        del data
+        if options.evaluate:
+            with torch.inference_mode():
+                for each in torch.utils.data.DataLoader(40 * 16, 16):
+                    pass
         time.sleep(options.between)
+    if options.uneven and rank == 1:
+        for _ in range(3):  # as Join does for a rank without data
+            torch.exchange()
 
 
 def start(rank, peer):

@@ -208,7 +208,9 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   EXPECT_FALSE(few.first);
   EXPECT_FALSE(few.is_decided);
   EXPECT_FALSE(few.causes.front().interval);
-  expect_parts(to_text(why_document(few, {})), {"Cannot tell: after 3 rounds", "too few runs"});
+  expect_parts(
+      to_text(why_document(few, {})),
+      {"Cannot tell: after 3 rounds no cause has an interval, which 4 can give", "too few runs"});
   const WhyVerdict noisy = judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5));
   EXPECT_FALSE(noisy.first);
   const WhyVerdict two = judge_why(make_evidence({.wait = 0.4, .saves = 0.4, .noise = 0.02}, 5));
@@ -216,6 +218,35 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   EXPECT_EQ(two.rivals.size(), 1);
   EXPECT_FALSE(two.is_decided);
   expect_parts(to_text(why_document(two, {})), {"A cause: ", "cannot tell whether it costs more"});
+}
+
+// Saving may yet go before the sums.
+TEST(WhyVerdict, SaysWhatMayYetGoBeforeTheFirstCause) {
+  const WhyVerdict verdict = judge_why(make_evidence(
+      {.sums = 0.8, .saves = 0.3, .noise = 0.01, .noise_without_saves = 60, .seed = 3}, 4));
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(verdict.causes[*verdict.first].key, "sums");
+  EXPECT_FALSE(verdict.is_over);
+  expect_parts(to_text(why_document(verdict, {})), {"; saving may yet go before it"});
+}
+
+TEST(WhyVerdict, CountsRoundsOfCausesNotThoseOfTries) {
+  WhyEvidence evidence = make_evidence({.wait = 0.4}, 5);
+  evidence.tried["workers"] = "2 loader workers instead of 0";
+  const MeasuredRun run = evidence.rounds[0].at(kAsItIs);
+  for (int i = 0; i < 6; ++i) evidence.rounds.push_back({{kAsItIs, run}, {"workers", run}});
+  EXPECT_EQ(judge_why(evidence).rounds, 5U);
+}
+
+TEST(WhyVerdict, ComparesBatchesBySamplesOnly) {
+  WhyEvidence evidence =
+      make_evidence({.batch = 16, .batch_alone = 32, .alone_batch_work = 0.55}, 5);
+  evidence.rounds[2].at(kAlone).samples = 0;
+  const WhyVerdict verdict = judge_why(evidence);
+  EXPECT_FALSE(verdict.by_samples);
+  EXPECT_TRUE(std::ranges::none_of(verdict.causes, [](const Cause& each) {
+    return each.key == "small_batch" || each.key == "batch_work";
+  }));
 }
 
 TEST(WhyVerdict, SaysFirstThatTheBatchFalls) {

@@ -2,7 +2,10 @@
 
 Work is sleep, so that runs side by side do not slow each other down. Two ranks sum over a socket.
 """
+import collections
+import contextlib
 import json
+import math
 import os
 import sys
 import time
@@ -18,9 +21,26 @@ def module(name, **members):
     return made
 
 
+inference = [False]
+
+
+@contextlib.contextmanager
+def inference_mode(mode=True):
+    before, inference[0] = inference[0], mode
+    yield
+    inference[0] = before
+
+
 class Tensor:
     def __init__(self, shape):
-        self.shape, self._version, self.device = shape, 0, types.SimpleNamespace(type="cpu")
+        self.shape, self.changes, self.device = shape, 0, types.SimpleNamespace(type="cpu")
+        self.is_of_inference = inference[0]
+
+    @property
+    def _version(self):
+        if self.is_of_inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self.changes
 
     is_cuda = "STAND_IN_CUDA" in os.environ
     requires_grad = True
@@ -36,6 +56,21 @@ class Tensor:
         return 1
 
     tolist = __float__ = item
+
+    def numel(self):
+        return math.prod(self.shape)
+
+    def reshape(self, shape):
+        return Tensor(shape)
+
+    def view(self, _, width):
+        return Tensor([self.numel() // width, width])
+
+    def unbind(self):
+        return [Tensor(self.shape[1:]) for _ in range(self.shape[0])]
+
+    def untyped_storage(self):
+        return types.SimpleNamespace(data_ptr=lambda: id(self))
 
     def dim(self):
         return len(self.shape)
@@ -53,7 +88,7 @@ class Tensor:
         return False
 
     def add_(self, _):
-        self._version += 1
+        self.changes += 1
         return self
 
 
@@ -98,6 +133,14 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     return types.SimpleNamespace(wait=lambda: True)
 
 
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    exchange()
+
+
+def broadcast(tensor, src=0):
+    exchange()
+
+
 futures = module("futures", Future=Future)
 cuda = module("cuda", is_available=lambda: Tensor.is_cuda, is_initialized=lambda: Tensor.is_cuda,
               synchronize=lambda: None)
@@ -121,7 +164,9 @@ def get_world_size():
 
 
 distributed = module("distributed", is_available=lambda: True, all_reduce=all_reduce, all_gather=all_gather,
-                     barrier=exchange, init_process_group=init_process_group, get_rank=get_rank, get_world_size=get_world_size)
+                     all_gather_into_tensor=all_gather_into_tensor, broadcast=broadcast, barrier=exchange,
+                     init_process_group=init_process_group, is_initialized=lambda: bool(group), get_rank=get_rank,
+                     get_world_size=get_world_size)
 
 
 of_all_modules = {}
@@ -138,13 +183,13 @@ class Handle:
 
 class Module:
     def __init__(self, work):
-        self.work, self.training, self.hooks = work, True, []
+        self.work, self.training, self.hooks, self.own = work, True, [], [Tensor([1])]
 
     def modules(self):
         return [self]
 
     def parameters(self):
-        return iter([Tensor([1])])
+        return iter(self.own)
 
     def register_forward_pre_hook(self, hook, with_kwargs=False):
         self.hooks.append(hook)
@@ -193,8 +238,8 @@ before, after = [], []
 
 
 class Optimizer:
-    def __init__(self, lr):
-        self.param_groups = [{"lr": lr, "params": [Tensor([1])]}]
+    def __init__(self, lr, params=None):
+        self.param_groups = [{"lr": lr, "params": list(params or [Tensor([1])])}]
 
     def step(self, closure=None):
         for hook in before:
@@ -220,7 +265,7 @@ class DataLoader:
     def __iter__(self):
         for _ in range(len(self)):
             time.sleep(settings.get("wait", 0) / max(self.num_workers, 1))
-            yield {"features": Tensor([self.batch_size, 4]), "labels": [Tensor([self.batch_size])]}
+            yield collections.defaultdict(None, features=Tensor([self.batch_size, 4]), labels=[Tensor([self.batch_size])])
 
 
 utils = module("utils")

@@ -1,0 +1,79 @@
+#include "run/why/first_run.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "run/why/variants.h"
+
+namespace paceline {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kFewestSteps = 20;  // measured
+
+}  // namespace
+
+void refuse_writes_elsewhere(const fs::path& out, const std::string& program) {
+  std::set<std::string> places;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    if (!entry.path().filename().string().starts_with("refused.")) continue;
+    std::ifstream lines(entry.path());
+    for (std::string line; std::getline(lines, line);) places.insert(line);
+  }
+  if (places.empty()) return;
+  throw input_error(fmt::format("the program writes outside of its folder: {}",
+                                join_first(3, {places.begin(), places.end()})),
+                    program, "let it write to a path in its folder, or allow it with --writes-ok");
+}
+
+void read_profile(const fs::path& out, WhyEvidence& evidence) {
+  std::vector<std::string> traces;
+  for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("trace_rank")) traces.push_back(entry.path());
+  }
+  if (traces.empty()) return;
+  try {
+    evidence.profile = describe_profile(read_kineto_run(traces));
+  } catch (const Error& error) {
+    evidence.notes.push_back(fmt::format("Its profiled steps cannot be read: {}.", error.what()));
+  }
+}
+
+void check_steps(const MeasuredRun& seen, const std::string& program) {
+  if (seen.steps < kFewestSteps) {
+    throw input_error(fmt::format("the program ended after {:g} steps, and {} are needed",
+                                  seen.steps_in_all, kWarmSteps + kFewestSteps),
+                      program, "let it train longer, and not go on from a checkpoint near its end");
+  }
+  if (seen.ratio == 0) {
+    throw input_error(
+        "steps of its first optimizer and forward passes of DDP make no constant ratio, "
+        "so its steps are not known",
+        program, "see docs/why.md for what can be measured");
+  }
+  if (seen.ranks < 2) {
+    throw input_error("it trains one replica, so there is no speed-up", program,
+                      "start at least two, as with --nproc-per-node 2");
+  }
+}
+
+void refuse(const std::string& program, const std::string& reason) {
+  if (!reason.empty()) {
+    throw Error(ErrorKind::failed, fmt::format("the program fails as it is: {}", reason), program,
+                "see whether it runs by itself; --writes-ok lets it write outside of its folder");
+  }
+  throw input_error(
+      "the hook saw no step of an optimizer, so the program's steps are not known", program,
+      "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
+      "set (docs/why.md)");
+}
+
+}  // namespace paceline

@@ -1,0 +1,23 @@
+// What the first run of a program as it is leaves in its folder, and why others may not follow.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "analysis/why/why.h"
+
+namespace paceline {
+
+// Throws input with the places outside of its folder to which it wrote, where that was refused.
+void refuse_writes_elsewhere(const std::filesystem::path& out, const std::string& program);
+
+// What the profiler saw of the slowest rank's steps, if it wrote that; nothing else depends on it.
+void read_profile(const std::filesystem::path& out, WhyEvidence& evidence);
+
+// Throws input where its steps are too few or not known, or it has one replica.
+void check_steps(const MeasuredRun& seen, const std::string& program);
+
+// Throws failed; input without a reason: it ended well, and the hook saw no step.
+[[noreturn]] void refuse(const std::string& program, const std::string& reason);
+
+}  // namespace paceline
