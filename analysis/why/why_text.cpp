@@ -102,7 +102,7 @@ std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>
                 "after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, and "
                 "not all are surely below that",
                 rounds, kNamed, kLarge)
-          : fmt::format("after {} no cause has an interval, which {} can give", rounds,
+          : fmt::format("after {} no cause has the {} rounds that an interval needs", rounds,
                         kFewestSequentialRuns);
   return "Cannot tell: " + reason;
 }

@@ -329,8 +329,8 @@ class WhyStudy {
     const double minutes = (now_seconds() - started_ + static_cast<double>(runs) * longest_) / 60;
     if (minutes <= request_.minutes) return;
     print_note(
-        "paceline why: {} rounds, the fewest for an interval, may take {:.1f} minutes; this "
-        "ends after {:g} (--minutes)\n",
+        "paceline why: the {} rounds that an interval needs may take until minute {:.1f}; "
+        "--minutes is {:g}\n",
         kFirstRounds, minutes, request_.minutes);
   }
 

@@ -20,5 +20,17 @@ TEST_F(WhyCauses, NamesTinyBucketsSavesAndTheSmallerBatch) {
   EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
 }
 
+// The fifth, of the first round.
+TEST_F(WhyCauses, SaysThatARunFailedOnce) {
+  const std::string runs = folder().string() + ".runs";  // beside it
+  const Json made =
+      verdict("--writes-ok", "--shell 'mkdir -p " + runs + "; test $RANK = 1 || { touch " + runs +
+                                 "/$$; test $(ls " + runs + " | wc -l) -ne 5 || kill $PPID; }'");
+  std::filesystem::remove_all(runs);
+  EXPECT_NE(json_text(made.at("notes")).find("failed 1 time and counts where it did not"),
+            std::string::npos)
+      << made.dump(2);
+}
+
 }  // namespace
 }  // namespace paceline

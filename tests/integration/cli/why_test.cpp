@@ -74,9 +74,11 @@ TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {
 
 // Paths of the folder among the arguments, and what a run before left in TMPDIR.
 TEST_F(WhyOfProgram, ArgumentsThatNameTheFolderLeadIntoItsCopy) {
+  fs::create_directories(folder() / "conda" / "conda-meta");  // is linked
   const auto before = files();
   const std::string fresh =
-      "test ! -e $TMPDIR/left.$RANK && touch $TMPDIR/left.$RANK && test $OUTPUT_DIR = $PWD/out";
+      "test ! -e $TMPDIR/left.$RANK && touch $TMPDIR/left.$RANK && test $OUTPUT_DIR = $PWD/out && "
+      "test -L conda && test -n \"$MPLCONFIGDIR\" && mkdir -p $MPLCONFIGDIR";
   const Ran ran = shell("OUTPUT_DIR=$PWD/out PYTHONPATH=" + kPrograms.string() +
                         " paceline why --json --minutes 0.1 -- python3 $PWD/launch.py $PWD/train.py"
                         " --steps 134 --write=$PWD/own.txt --shell '" +
@@ -128,6 +130,10 @@ TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
   fs::create_directory(folder() / "mine");
   expect_refused("why --out mine -- no-such-program", 65, {"there is no program"});
   EXPECT_TRUE(fs::exists(folder() / "mine"));
+  expect_refused("why --out 'a\"b' -- python3 train.py", 64, {"a quote or backslash"});
+  const Ran nested = shell("PACELINE_WHY={} paceline why -- python3 train.py");
+  EXPECT_EQ(nested.code, 64);
+  expect_parts(nested.err, {"cannot be made by itself", "call paceline why again"});
   expect_refused("why --minutes nan -- python3 train.py", 64, {"is nan, must be above 0"});
   expect_refused("why --link elsewhere -- python3 train.py", 64, {"--link elsewhere"});
 }

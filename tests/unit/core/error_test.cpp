@@ -59,6 +59,33 @@ TEST(Error, WhateverIsThrownBecomesOne) {
             "65 /data/x: Permission denied; ask its owner for access, or give another path");
 }
 
+TEST(FirstError, OneThatExplainsGoesBeforeItsConsequence) {
+  FirstError first;
+  first.rethrow();  // none yet
+  const auto keep = [&](const char* what, bool is_consequence) {
+    try {
+      throw input_error(what);
+    } catch (const Error&) {
+      first.keep(is_consequence);
+    }
+  };
+  const auto kept = [&] {
+    try {
+      first.rethrow();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  keep("released", true);
+  keep("released, too", true);
+  EXPECT_EQ(kept(), "released");
+  keep("the cause", false);
+  keep("another", false);
+  keep("released later", true);
+  EXPECT_EQ(kept(), "the cause");
+}
+
 TEST(Error, ExitCodesAreThePromisedOnes) {
   const std::pair<ErrorKind, int> table[] = {{ErrorKind::usage, 64},    {ErrorKind::input, 65},
                                              {ErrorKind::internal, 70}, {ErrorKind::peer_lost, 71},

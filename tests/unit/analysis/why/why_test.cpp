@@ -210,7 +210,7 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   EXPECT_FALSE(few.causes.front().interval);
   expect_parts(
       to_text(why_document(few, {})),
-      {"Cannot tell: after 3 rounds no cause has an interval, which 4 can give", "too few runs"});
+      {"Cannot tell: after 3 rounds no cause has the 4 rounds that an interval needs", "too few runs"});
   const WhyVerdict noisy = judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5));
   EXPECT_FALSE(noisy.first);
   const WhyVerdict two = judge_why(make_evidence({.wait = 0.4, .saves = 0.4, .noise = 0.02}, 5));
