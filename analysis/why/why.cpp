@@ -71,11 +71,10 @@ const std::vector<CauseRule>& rules() {
        [](Runs, const double* costs, double) { return costs[0] - costs[1]; }},
       {"rank_0",
        "what only rank 0 does",
-       "ranks that do not wait, rank 0 against the others",
+       "rank 0 against ranks that do not wait, saving apart",
        {kNoSums},
        [](Runs runs, const double* costs, double) {
-         const MeasuredRun& free = *runs[0];
-         return costs[0] * (free.first_seconds - free.others_seconds) / free.seconds;
+         return costs[0] * runs[0]->rank_0_seconds / runs[0]->seconds;
        }},
       {"calls", "its own sums and barriers", "without them", {kNoOwn}},
       {"saves", "saving", "torch.save does nothing", {kNoSaves}},
@@ -216,6 +215,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.seconds = json.at("seconds");
     run.others_seconds = json.at("others_seconds");
     run.first_seconds = json.at("first_seconds");
+    run.rank_0_seconds = json.at("rank_0_seconds");
     run.epoch_seconds = json.at("epoch_seconds");
     run.slowest_rank = json.at("slowest_rank");
     run.wait = json.at("wait");
@@ -237,6 +237,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.has_sync_norm = json.at("sync_batch_norm");
     run.why_no_sums = json.at("why_no_sums");
     run.staying = json.at("staying");
+    run.lengths = json_text(json.at("lengths"));
   } catch (const Json::exception&) {
     throw input_error("not what the hook writes", file.string(), "make the runs again");
   }
@@ -280,8 +281,6 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   };
   for (CauseRule rule : rules()) {
     const std::string_view key = rule.key;
-    // Where rank 0 alone saves, that is what it does.
-    if (key == "rank_0" && has_runs(kNoSaves)) continue;
     if (key == "epochs" && !have_epochs(evidence.rounds)) continue;
     const bool is_of_samples = key == "small_batch" || key == "batch_work";
     if (is_of_samples && !verdict.by_samples) continue;

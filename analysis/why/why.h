@@ -37,6 +37,7 @@ struct MeasuredRun {
   double batch = 0;           // the largest of a forward pass of a replica; 0: not known
   double others_seconds = 0;  // mean of the ranks but the slowest
   double first_seconds = 0;   // of rank 0
+  double rank_0_seconds = 0;  // of rank 0 beyond others, but saving
   double epoch_seconds = 0;   // of steps in which a loader starts: beyond others
   int slowest_rank = 0;
   // Of the rank with the most.
@@ -47,6 +48,7 @@ struct MeasuredRun {
   bool is_on_gpu = false, changes_batches = false, has_foreign_hook = false, has_sync_norm = false;
   std::string why_no_sums;           // empty: sums can be taken away
   std::vector<std::string> staying;  // collectives that it calls and no run is without
+  std::string lengths;               // JSON, for the hook: of loaders that have none
 
   double batch_per_replica() const { return ratio * batch; }
   // In seconds: for a sample, of all replicas together; without samples for a step.

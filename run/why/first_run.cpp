@@ -71,9 +71,11 @@ void refuse(const std::string& program, const std::string& reason) {
                 "see whether it runs by itself; --writes-ok lets it write outside of its folder");
   }
   throw input_error(
-      "the hook saw no step of an optimizer, so the program's steps are not known", program,
-      "start a PyTorch program whose ranks build DistributedDataParallel or have RANK "
-      "set (docs/why.md)");
+      "no process with a rank stepped an optimizer of PyTorch, so the program's steps are not "
+      "known",
+      program,
+      "start two ranks or more, as with torchrun --nproc-per-node 2; each builds "
+      "DistributedDataParallel or has RANK set (docs/why.md)");
 }
 
 }  // namespace paceline

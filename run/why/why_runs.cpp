@@ -222,6 +222,7 @@ class WhyStudy {
     if (!seen_.is_on_gpu) device_ = "cpu";
     hook_settings_["steps"] = seen_.steps_in_all;
     hook_settings_["seconds"] = 0;
+    hook_settings_["lengths"] = parse_json(seen_.lengths);
     launch_.settings = json_text(hook_settings_);
     save_launch(launch_file(), launch_);
     if (seen_.local_ranks != seen_.ranks) {

@@ -12,6 +12,7 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   threads   CPUs of a rank, bound; 0: as it is
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
+  lengths   of loaders that have none, as the first run's run.json has them
 A step is a call of the first optimizer that steps. It is checked against the forward passes of DDP.
 """
 import atexit
@@ -264,7 +265,8 @@ class Hook:
         self.optimizer = self.counted = None  # the module whose forward passes are counted
         self.ddp = []
         self.steps = self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
-        self.kept, self.whole, self.lengths, self.numbers = {}, set(), {}, []
+        self.kept, self.whole, self.numbers = {}, set(), []
+        self.lengths = {tuple(source): length for source, length in settings.get("lengths", ())}
         self.measures, self.workers, self.staying = False, 0, set()
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
         self.read, self.reads = {}, False  # the last values, by where they were read
@@ -487,6 +489,7 @@ class Hook:
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
             on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
             staying=sorted(self.staying),
+            lengths=[[source, length] for source, length in self.lengths.items() if source[-1] is None],
             bucket_mb=getattr(self.ddp[0], "bucket_bytes_cap", 0) / 2**20 if self.ddp else 0,
             optimizer=type(optimizer).__name__)
 
@@ -532,6 +535,8 @@ class Hook:
         seconds = max(each_rank)
         slowest = each_rank.index(seconds)
         others = each_rank[:slowest] + each_rank[slowest + 1:]
+        unsaved = [total - each["save_seconds"] for each, total in zip(ranks, each_rank)]
+        usual = sorted(unsaved)[:-1] or unsaved
         # Ranks that do not wait for each other: what they would take if each step began together.
         if self.takes("sums") and not self.is_cuda():
             seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
@@ -540,6 +545,7 @@ class Hook:
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds,
+            rank_0_seconds=unsaved[0] - sum(usual) / len(usual),
             epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))))
         for combine, names in ((sum, ("samples", "saves")), (min, ("ratio", "steps_in_all")),
@@ -707,6 +713,18 @@ def install(torch, settings, check):
             return skipped_call(name, order, given, named)
         measured = timed(hook, function, hook.own, is_taken, skip)
         setattr(torch.distributed, name, for_program_only(hook, function, measured))
+
+    join_hook = getattr(sys.modules.get("torch.nn.parallel.distributed"), "_DDPJoinHook", None)
+    if join_hook is not None:
+        shadow = join_hook.main_hook
+
+        @functools.wraps(shadow)
+        def main_hook(joined):
+            """A rank that has no data left in join() takes part in a step of the others."""
+            shadow(joined)
+            if joined.ddp is hook.counted and joined.ddp.require_forward_param_sync and hook.optimizer is not None:
+                hook.after_step(hook.optimizer, (), {})
+        join_hook.main_hook = main_hook
 
     # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.
     for name in READS:

@@ -116,7 +116,7 @@ TEST_F(WhyOfProgram, SaysWhyTheProgramFailsLater) {
 
 TEST_F(WhyOfProgram, SaysWhatItCannotMeasure) {
   expect_no_measure("--irregular", 65, {"no constant ratio"});
-  expect_no_measure("--no-step --steps 60", 65, {"the hook saw no step"});
+  expect_no_measure("--no-step --steps 60", 65, {"no process with a rank stepped an optimizer"});
   expect_no_measure("--steps 20", 65, {"ended after 20 steps", "54 are needed"});
   expect_no_measure("--unknown", 1, {"fails as it is", "exit code 2"});
   expect_refused("why -- no-such-program", 65, {"there is no program no-such-program"});
@@ -155,6 +155,9 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   const Json dropped = hooked(R"({"take": ["data", "output"]})", "--wait 0.002");
   EXPECT_GE(dropped.at("dropped").get<int>(), 20);
   EXPECT_LT(dropped.at("wait").get<double>(), 0.02);
+  const Json first = hooked(R"({"take": ["sums"]})",
+                            "--late 0.01 --late-rank 0 --save weights.txt --save_seconds 0.01");
+  EXPECT_NEAR(first.at("rank_0_seconds").get<double>(), 26 * 0.01, 26 * 0.002);
   const Json sums = hooked(R"({"take": ["sums"]})", "--own-hook --transfer 0.01 --call");
   EXPECT_EQ(sums.at("own_calls"), 0);
   EXPECT_LT(sums.at("seconds").get<double>(), 26 * 0.008);
@@ -222,11 +225,11 @@ TEST_F(WhyOfProgram, HookKnowsRanksThatTheProgramStarts) {
   EXPECT_EQ(hooked("{}", "--spawn --engine deepspeed", "python3").at("ranks"), 2);
 }
 
-TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsThatAllRanksMake) {
+TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsOfRanksWithoutData) {
   const Json critic = hooked("{}", "--critic");
   EXPECT_EQ(critic.at("ratio"), 1);
   EXPECT_EQ(critic.at("samples"), 26 * 2 * 16);
-  EXPECT_EQ(hooked("{}", "--uneven --steps 60").at("steps_in_all"), 57);
+  EXPECT_EQ(hooked("{}", "--uneven --epoch 20").at("steps_in_all"), 60);
 }
 
 TEST_F(WhyOfProgram, HookCountsSamplesOfOneAloneThatBuildsNoDdp) {
@@ -244,6 +247,10 @@ TEST_F(WhyOfProgram, HookKnowsEpochsAndLeavesCopiesAlone) {
   EXPECT_EQ(data.at("repeated"), 40);
   EXPECT_NEAR(data.at("epoch_seconds").get<double>(), 0.05, 0.02);
   EXPECT_EQ(hooked(R"({"take": ["data"]})", "--epoch 20 --shards").at("batches"), 20);
+  const std::string stream = "--stream --epoch 50 --between 0.05";
+  const Json lengths = hooked("{}", stream).at("lengths");
+  const Json again = hooked(json_text({{"take", {"data"}}, {"lengths", lengths}}), stream);
+  EXPECT_NEAR(again.at("epoch_seconds").get<double>(), 0.05, 0.02);
   const Json own = hooked("{}", "--own-hook");
   EXPECT_EQ(own.at("own_calls"), 0);  // DDP's are not the program's
   EXPECT_EQ(own.at("epoch_seconds"), 0);

@@ -1,4 +1,4 @@
-"""Trains nothing, as told: --wait 0.004 (of each batch), --late (rank 1), --save FILE, ..."""
+"""Trains nothing, as told: --wait 0.004 (of each batch), --late (of --late-rank), --save FILE, ..."""
 import argparse
 import copy
 import importlib.util
@@ -24,11 +24,12 @@ parser.add_argument("--steps", type=int, default=5000)
 parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
+parser.add_argument("--late-rank", type=int, default=1)
 parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -61,6 +62,13 @@ class Shard:
 
     def __floordiv__(self, batch):
         return self.samples // batch
+
+
+class Stream:
+    """A dataset without a length."""
+
+    def __init__(self, batches):
+        self.batches = batches
 
 
 def train():
@@ -96,21 +104,20 @@ def train():
     optimizer = torch.optim.Optimizer(0.1, model.parameters() if options.critic else None)
     if options.nested:
         optimizer = Nested(0.1)
-    if options.uneven and rank == 1:
-        options.steps -= 3
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
-    step, samples = 0, options.epoch * batch
+    fewer = 3 if options.uneven and rank == 1 else 0
+    step, samples = 0, (options.epoch - fewer) * batch
     while step < options.steps:
-        data = Shard(samples) if options.shards else samples
+        data = Shard(samples) if options.shards else Stream(options.epoch) if options.stream else samples
         for number, each in enumerate(torch.utils.data.DataLoader(data, batch)):
             features = each.pop("features")
             if options.in_place:
                 features.add_(1)
             def forward_and_backward():
                 model(features)
-                if options.late and rank == 1:
+                if options.late and rank == options.late_rank:
                     time.sleep(options.late)
                 model.backward()
             if not options.closure:
@@ -143,14 +150,13 @@ def train():
             if step >= options.steps:
                 break
         del data
+        for _ in range(fewer):  # as in join()
+            torch.nn.parallel.distributed._DDPJoinHook(model).main_hook()
         if options.evaluate:
             with torch.inference_mode():
                 for each in torch.utils.data.DataLoader(40 * 16, 16):
                     pass
         time.sleep(options.between)
-    if options.uneven and rank == 1:
-        for _ in range(3):  # as Join does for a rank without data
-            torch.exchange()
 
 
 def start(rank, peer):

@@ -208,9 +208,9 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   EXPECT_FALSE(few.first);
   EXPECT_FALSE(few.is_decided);
   EXPECT_FALSE(few.causes.front().interval);
-  expect_parts(
-      to_text(why_document(few, {})),
-      {"Cannot tell: after 3 rounds no cause has the 4 rounds that an interval needs", "too few runs"});
+  expect_parts(to_text(why_document(few, {})),
+               {"Cannot tell: after 3 rounds no cause has the 4 rounds that an interval needs",
+                "too few runs"});
   const WhyVerdict noisy = judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5));
   EXPECT_FALSE(noisy.first);
   const WhyVerdict two = judge_why(make_evidence({.wait = 0.4, .saves = 0.4, .noise = 0.02}, 5));
@@ -272,6 +272,16 @@ TEST(WhyVerdict, NamesWhatComesOnceAnEpoch) {
   EXPECT_EQ(verdict.causes[*verdict.first].key, "epochs");
   EXPECT_NEAR(cause_at(verdict, "epochs").value, 100 * 0.3 / 0.92, 1.5);
   EXPECT_NEAR(cause_at(verdict, "shared_node").value, 0, 1.5);
+}
+
+TEST(WhyVerdict, NamesWhatOnlyRank0DoesBesideSaving) {
+  WhyEvidence evidence = make_evidence({.sums = 0.2, .saves = 0.2}, 6);
+  for (WhyRound& round : evidence.rounds) {
+    round.at(kNoSums).rank_0_seconds = 0.25 * round.at(kNoSums).seconds;
+  }
+  const WhyVerdict verdict = judge_why(evidence);
+  EXPECT_NEAR(cause_at(verdict, "rank_0").value, 25 * 0.82 / 1.02, 0.5);
+  EXPECT_NEAR(cause_at(verdict, "saves").value, 20 / 1.02, 0.5);
 }
 
 // A cost whose run cannot be made may be the one.

@@ -206,6 +206,8 @@ class Module:
 
 
 class DistributedDataParallel(Module):
+    require_forward_param_sync = True
+
     def __init__(self, work, bucket_cap_mb=25, broadcast_buffers=True, find_unused_parameters=False):
         super().__init__(work)
         self.bucket_bytes_cap, self.comm_hook = bucket_cap_mb * 2**20, None
@@ -230,8 +232,17 @@ class DistributedDataParallel(Module):
                 exchange()
 
 
+class JoinHook:
+    def __init__(self, ddp):
+        self.ddp = ddp
+
+    def main_hook(self):
+        exchange()
+
+
 nn = module("nn")
 nn.parallel = module("nn.parallel", DistributedDataParallel=DistributedDataParallel)
+nn.parallel.distributed = module("nn.parallel.distributed", _DDPJoinHook=JoinHook)
 nn.modules = module("nn.modules")
 nn.modules.module = module("nn.modules.module", register_module_forward_pre_hook=Handle)
 before, after = [], []
@@ -263,7 +274,7 @@ class DataLoader:
         return self.dataset // self.batch_size
 
     def __iter__(self):
-        for _ in range(len(self)):
+        for _ in range(self.dataset.batches if hasattr(self.dataset, "batches") else len(self)):
             time.sleep(settings.get("wait", 0) / max(self.num_workers, 1))
             yield collections.defaultdict(None, features=Tensor([self.batch_size, 4]), labels=[Tensor([self.batch_size])])
 
