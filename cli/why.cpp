@@ -34,7 +34,9 @@ int why(const WhyArguments& arguments) {
   const Environment environment = environment_of_process();
   const std::string launch = environment_value(environment, kLaunchVariable);
   if (!launch.empty()) become_in_copy(launch, arguments.command);
-  if (!environment_value(environment, kHookVariable).empty()) {
+  const std::string settings = environment_value(environment, kHookVariable);
+  if (!settings.empty()) {
+    become_held(settings, arguments.command);
     throw usage_error("a run of a study by `why` cannot be made by itself", "why",
                       "call paceline why again");
   }

@@ -71,7 +71,7 @@ const std::vector<CauseRule>& rules() {
        [](Runs, const double* costs, double) { return costs[0] - costs[1]; }},
       {"rank_0",
        "what only rank 0 does",
-       "rank 0 against ranks that do not wait, saving apart",
+       "rank 0 against ranks that do not wait, torch.save apart",
        {kNoSums},
        [](Runs runs, const double* costs, double) {
          return costs[0] * runs[0]->rank_0_seconds / runs[0]->seconds;
@@ -202,6 +202,12 @@ bool have_epochs(const std::vector<WhyRound>& rounds) {
 
 }  // namespace
 
+bool MeasuredRun::falls_below(const MeasuredRun& alone) const {
+  const auto falls = [](double among, double one) { return among > 0 && among < kFalls * one; };
+  return falls(batch_per_replica(), alone.batch_per_replica()) &&
+         falls(samples / (ranks * steps), alone.samples / (alone.ranks * alone.steps));
+}
+
 MeasuredRun read_measured_run(const std::filesystem::path& file) {
   const Json json = parse_json(read_text(file));
   MeasuredRun run;
@@ -210,6 +216,7 @@ MeasuredRun read_measured_run(const std::filesystem::path& file) {
     run.steps = json.at("steps");
     run.steps_in_all = json.at("steps_in_all");
     run.samples = json.at("samples");
+    run.elements = json.at("elements");
     run.batch = json.at("batch");
     run.own_calls = json.at("own_calls");
     run.seconds = json.at("seconds");
@@ -256,13 +263,15 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     verdict.rounds += is_of_causes(round, evidence.tried) ? 1 : 0;
     verdict.replicas = whole->second.ranks;
     verdict.overhead = std::max(verdict.overhead, whole->second.overhead / whole->second.seconds);
-    if (verdict.by_samples) verdict.batch = whole->second.batch_per_replica();
     if (const auto free = round.find(kNoSums); free != round.end()) {
       const int slowest = free->second.slowest_rank;
       verdict.late_rank = verdict.late_rank.value_or(slowest) == slowest ? slowest : -1;
     }
     if (alone == round.end()) continue;
-    if (verdict.by_samples) verdict.batch_alone = alone->second.batch_per_replica();
+    if (verdict.by_samples && whole->second.falls_below(alone->second)) {
+      verdict.batch = whole->second.batch_per_replica();
+      verdict.batch_alone = alone->second.batch_per_replica();
+    }
     ++rounds_alone;
   }
   if (verdict.late_rank && *verdict.late_rank < 0) verdict.late_rank.reset();

@@ -34,6 +34,7 @@ struct MeasuredRun {
   int ranks = 1;
   double steps = 0, steps_in_all = 0, seconds = 0;
   double samples = 0;         // of all ranks; 0: not known
+  double elements = 0;        // of all ranks' batches: numbers in tensors
   double batch = 0;           // the largest of a forward pass of a replica; 0: not known
   double others_seconds = 0;  // mean of the ranks but the slowest
   double first_seconds = 0;   // of rank 0
@@ -51,6 +52,9 @@ struct MeasuredRun {
   std::string lengths;               // JSON, for the hook: of loaders that have none
 
   double batch_per_replica() const { return ratio * batch; }
+  // Whether a batch that is divided among replicas is: not by chance, and not the last of an epoch.
+  bool falls_below(const MeasuredRun& alone) const;
+  double elements_of_sample() const { return elements / (samples > 0 ? samples : steps); }
   // In seconds: for a sample, of all replicas together; without samples for a step.
   double cost(bool by_samples) const {
     return by_samples ? ranks * seconds / samples : seconds / steps;
@@ -96,7 +100,7 @@ struct WhyVerdict {
   std::vector<Cause> with_replicas;        // found, beside a first one that is the program's own
   std::vector<std::string> may_go_before;  // names of its own that are open yet
   std::vector<std::string> rivals;         // names of causes that may be larger than the first
-  double batch = 0, batch_alone = 0;       // of a replica; 0: not known
+  double batch = 0, batch_alone = 0;       // of a replica, where it falls; else 0
   std::optional<int> late_rank;            // the slowest in all rounds
   double overhead = 0;                     // of the hook, as a share of the time
   bool is_over = false;                    // more rounds would say no more

@@ -36,7 +36,8 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   if (alone) {
     all.push_back({kAlone, "{}", 1});
     const bool is_known = seen.batch > 0 && alone->batch > 0;
-    if (is_known && seen.batches > 0 && seen.batch < kFalls * alone->batch) {
+    const bool falls = is_known && seen.falls_below(*alone);
+    if (falls && seen.batches > 0 && seen.batch < kFalls * alone->batch) {
       const auto batch = std::lround(seen.batch);
       all.push_back({kAloneBatch, json_text({{"batch", batch}}), 1});
       const auto kept = std::lround(alone->batch);
@@ -54,7 +55,7 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
             "Batches of {} a replica instead of {} were not tried: too few steps are left.", kept,
             batch));
       }
-    } else if (is_known && seen.batch_per_replica() < kFalls * alone->batch_per_replica()) {
+    } else if (falls) {
       notes.emplace_back(
           "What the smaller batch of a replica costs is not measured by itself; it is in the sums "
           "and in sharing the node.");
@@ -127,6 +128,11 @@ void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const Measu
     shorten(changes);
     each.changes = json_text(changes);
   }
+}
+
+bool has_elements_of(const MeasuredRun& run, const MeasuredRun& seen) {
+  const double there = seen.elements_of_sample();
+  return std::abs(run.elements_of_sample() - there) <= kNamed / 100 * there;
 }
 
 std::string describe_profile(const KinetoRun& trace) {

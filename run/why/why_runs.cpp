@@ -42,6 +42,8 @@ constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 constexpr double kMostTimes = 4, kSlack = 60;
 constexpr std::size_t kShownLog = 4000;  // bytes of a first run that failed
 
+enum class Log { hidden, shown };
+
 class WhyStudy {
  public:
   explicit WhyStudy(const WhyRequest& request)
@@ -49,7 +51,8 @@ class WhyStudy {
         scratch_("paceline-why"),
         here_(fs::current_path()),
         study_(request.out.empty() ? fs::path() : fs::absolute(request.out)),
-        started_(now_seconds()) {}
+        started_(now_seconds()),
+        timeout_(kSlack + 60 * request.minutes) {}
 
   ~WhyStudy() {
     std::error_code ignored;
@@ -131,9 +134,11 @@ class WhyStudy {
                       {"workers", 0},
                       {"batch", 0},
                       {"omp_num_threads", threads.empty() ? Json(nullptr) : Json(threads)}};
-    launch_.settings = json_text(hook_settings_);
-    save_launch(launch_file(), launch_);
+    save_settings();
     setenv(kLaunchVariable, launch_file().c_str(), 1);
+    if (launch_.copy.is_on_other_storage()) {
+      note("What it reads and saves in this folder was measured in TMPDIR, on another storage.");
+    }
     if (!can_hold_writes() && !request_.writes_ok) {
       outcome_.evidence.warnings.emplace_back(
           "this kernel has no Landlock, so only what Python itself writes outside of the copy was "
@@ -142,6 +147,11 @@ class WhyStudy {
   }
 
   fs::path launch_file() const { return scratch_.path() / "launch.json"; }
+
+  void save_settings() {
+    launch_.settings = json_text(hook_settings_);
+    save_launch(launch_file(), launch_);
+  }
 
   // A plan of these programs, each a point, with its records in `folder`.
   StudyPlan make_plan(const std::vector<Variant>& variants, const fs::path& folder,
@@ -223,8 +233,7 @@ class WhyStudy {
     hook_settings_["steps"] = seen_.steps_in_all;
     hook_settings_["seconds"] = 0;
     hook_settings_["lengths"] = parse_json(seen_.lengths);
-    launch_.settings = json_text(hook_settings_);
-    save_launch(launch_file(), launch_);
+    save_settings();
     if (seen_.local_ranks != seen_.ranks) {
       note("Ranks are on several nodes, so one replica alone is not measured.");
       return;
@@ -232,7 +241,12 @@ class WhyStudy {
     // A program that waits for the other ranks does so for long.
     timeout_ = kSlack + kMostTimes * longest_;
     reason = "it trained no step that the hook saw";
-    seen_alone_ = look_at({"look-alone", "{}", 1}, reason);
+    seen_alone_ = look_at({"look-alone", "{}", 1}, reason, Log::hidden);
+    if (!seen_alone_ && outcome_.stopped_by == 0) {  // as Lightning below torchrun
+      hook_settings_["keeps_sizes"] = true;
+      save_settings();
+      seen_alone_ = look_at({"look-alone-again", "{}", 1}, reason);
+    }
     if (seen_alone_ && seen_alone_->ranks > 1) {
       reason = "the program starts its other ranks itself";
       seen_alone_.reset();
@@ -244,7 +258,8 @@ class WhyStudy {
   }
 
   // What the hook wrote in a run of this program alone. Empty: `reason` says why it wrote nothing.
-  std::optional<MeasuredRun> look_at(const Variant& variant, std::string& reason) {
+  std::optional<MeasuredRun> look_at(const Variant& variant, std::string& reason,
+                                     Log log_of_failure = Log::shown) {
     const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
     RunnerSetup setup;
     setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
@@ -258,6 +273,7 @@ class WhyStudy {
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
+    if (log_of_failure == Log::hidden) return std::nullopt;
     for (const fs::directory_entry& log : fs::directory_iterator(plan.study / "logs")) {
       std::string text = read_text(log.path());
       if (text.size() > kShownLog) text.erase(0, text.find('\n', text.size() - kShownLog) + 1);
@@ -285,8 +301,7 @@ class WhyStudy {
       results["steps_per_second"] = source("$.steps_per_second");
     }
     shorten_warm_up(variants, hook_settings_, seen_);
-    launch_.settings = json_text(hook_settings_);
-    save_launch(launch_file(), launch_);
+    save_settings();
     for (const Variant& each : variants) {  // a setting that shows a cause is one to try
       if (!each.is_try() && !each.text.empty()) outcome_.evidence.tried[each.name] = each.text;
     }
@@ -313,7 +328,7 @@ class WhyStudy {
 
   // One that hangs says nothing of the others.
   void keep_longest(double seconds) {
-    if (timeout_ == 0 || seconds < timeout_) longest_ = std::max(longest_, seconds);
+    if (seconds < timeout_) longest_ = std::max(longest_, seconds);
   }
 
   bool has_failed_twice(const ScheduledRun& run) const {
@@ -401,6 +416,11 @@ class WhyStudy {
           reasons[variants[i].name] = "it ended too soon";
           continue;
         }
+        const bool is_repeated = variants[i].name == kNoWait || variants[i].name == kDropped;
+        if (is_repeated && !has_elements_of(run, seen_)) {
+          reasons[variants[i].name] = "recorded batches are larger or smaller than measured ones";
+          continue;
+        }
         evidence.rounds[repeat - 1][variants[i].name] = run;
         busy += make_run(record).is_busy() ? 1 : 0;
       }
@@ -457,7 +477,7 @@ class WhyStudy {
   fs::path study_;
   bool is_new_ = false;  // it was made here
   const double started_;
-  double longest_ = 0, timeout_ = 0;
+  double timeout_, longest_ = 0;
   std::string device_ = "cpu";
   WhyLaunch launch_;
   Json hook_settings_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 
 namespace paceline {
@@ -138,6 +140,12 @@ void hold_writes(const std::vector<std::string>& allowed) {
       "let the program write with --writes-ok");
 }
 
+[[noreturn]] void become(const std::vector<std::string>& words) {
+  execvp(words.front().c_str(), as_arguments(words).data());
+  throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
+                    words.front(), "check the command");
+}
+
 void set_variable(const std::string& name, const std::string& value) {
   setenv(name.c_str(), value.c_str(), 1);
 }
@@ -249,6 +257,12 @@ void WorkingCopy::check_size() const {
       "name what is only read with --link, as --link " + shell_quote(largest.string()));
 }
 
+bool WorkingCopy::is_on_other_storage() const {
+  struct stat here, there;
+  return stat(from.c_str(), &here) == 0 && stat(root.parent_path().c_str(), &there) == 0 &&
+         here.st_dev != there.st_dev;
+}
+
 void WorkingCopy::make() const {
   const Copying copying(*this);
   fs::remove_all(root);
@@ -295,6 +309,7 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   if (!launch.writes_ok) {
     const auto places = writable_places(launch, settings.at("out").get<std::string>());
     settings["writable"] = places;
+    if (can_hold_writes()) settings["paceline"] = this_program().string();
     hold_writes(places);
   }
   // As the user's shell would start it, not as a point of a study is.
@@ -321,9 +336,14 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
                       launch.copy.to().string(), "make room in TMPDIR");
   }
   set_variable("PWD", launch.copy.to().string());
-  execvp(words.front().c_str(), as_arguments(words).data());
-  throw input_error(fmt::format("the program cannot be started: {}", std::strerror(errno)),
-                    command.front(), "check the command");
+  become(words);
+}
+
+void become_held(const std::string& settings, const std::vector<std::string>& command) {
+  const Json json = parse_json(settings);
+  if (!json.is_object() || !json.contains("held")) return;
+  hold_writes(json.at("writable").get<std::vector<std::string>>());
+  become(command);
 }
 
 }  // namespace paceline

@@ -22,6 +22,7 @@ struct WorkingCopy {
   // Throws input if more than kMostCopied bytes would be copied, naming the largest entry.
   void check_size() const;
   std::filesystem::path to() const { return root / from.relative_path(); }
+  bool is_on_other_storage() const;  // than the user's folder
   // Replaces an older copy. Links that lead out of the folder lead to the same place, and so do
   // paths like ../data: what lies in a folder above is linked. Python's virtual environments are
   // linked, as `linked` is.
@@ -46,5 +47,9 @@ bool can_hold_writes();
 // into caches only. Throws if it cannot be started.
 [[noreturn]] void become_in_copy(const std::filesystem::path& launch_file,
                                  const std::vector<std::string>& command);
+
+// Becomes the command if the hook's settings ask for that: a process that a daemon started, as
+// Slurm's tasks, inherits nothing that the kernel refuses the launcher.
+void become_held(const std::string& settings, const std::vector<std::string>& command);
 
 }  // namespace paceline

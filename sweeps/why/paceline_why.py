@@ -13,7 +13,9 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
   lengths   of loaders that have none, as the first run's run.json has them
-A step is a call of the first optimizer that steps. It is checked against the forward passes of DDP.
+  keeps_sizes   one alone keeps the launcher's number of ranks, which some programs check
+A step is a call of the first optimizer that steps, or of one that steps in its place later. It is checked against the
+forward passes of DDP.
 """
 import atexit
 import collections.abc
@@ -32,22 +34,32 @@ import weakref
 
 now = time.perf_counter
 RECORDED = 32
+REPLACED, FEWEST = 100, 20  # steps of other optimizers after which a first one counts no more; steps that are enough
 # Variables of rank and size, by launcher.
 RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
          ("SLURM_PROCID", "SLURM_NTASKS"))
 LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
          ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
+# Of Slurm's steps that are no tasks of srun, as a batch script.
+SLURMS_OWN = 0xfffffff0
 # What waits for a GPU to read a value of it.
 READS = ("item", "tolist", "__float__", "__int__", "__bool__")
 TAKEN_OWN = ("all_reduce", "reduce", "barrier", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather")
-OWN = TAKEN_OWN + ("broadcast", "reduce_scatter", "broadcast_object_list", "scatter", "all_to_all")
+OWN = TAKEN_OWN + ("broadcast", "reduce_scatter", "broadcast_object_list", "scatter", "all_to_all", "gather_object",
+                   "scatter_object_list", "reduce_scatter_tensor", "all_to_all_single", "send", "recv",
+                   "batch_isend_irecv", "monitored_barrier")
 # Callers in torch whose collectives are the program's.
 PROGRAMS = ("torch.distributed.nn", "torch.distributed.algorithms.model_averaging", "torch.distributed.optim")
 OTHERS = ("deepspeed", "apex", "horovod.torch", "colossalai", "megatron")
 
 
 def of_launcher(pairs, which, otherwise):
+    if is_child():
+        pairs = pairs[:1]  # others are those of its parent
     for pair in pairs:
+        step = os.environ.get("SLURM_STEP_ID", "")
+        if pair[0].startswith("SLURM") and not (step.isdigit() and int(step) < SLURMS_OWN):
+            continue
         if os.environ.get(pair[which], "").isdigit():
             return int(os.environ[pair[which]])
     return otherwise
@@ -74,6 +86,15 @@ def tensors(batch, torch, found):
         for each in batch:
             tensors(each, torch, found)
     return found
+
+
+def samples_of(given, torch):
+    """The first dimension of the first tensor; of a list of images of any size their number."""
+    found = tensors(given, torch, [])
+    images = given[0] if given and isinstance(given[0], (list, tuple)) else ()
+    if images and all(isinstance(each, torch.Tensor) and each.dim() == 3 and each.shape[0] < 5 for each in images):
+        return len(images)
+    return int(found[0].shape[0]) if found and found[0].dim() > 0 else 0
 
 
 def copied(batch, torch, with_tensors=True):
@@ -136,17 +157,21 @@ class Dropped:
     """Takes a batch of a loader for each that a step is given, and drops it."""
 
     def __init__(self, hook, batches):
-        self.hook, self.batches, self.wanted = hook, batches, threading.Semaphore(0)
-        threading.Thread(target=self.take, daemon=True).start()
+        self.hook, self.batches, self.wanted, self.is_closed = hook, batches, threading.Semaphore(0), False
+        self.thread = threading.Thread(target=self.take, daemon=True)
+        self.thread.start()
 
     def take(self):
-        try:
-            while True:
-                self.wanted.acquire()
-                next(self.batches)
-                self.hook.dropped += 1
-        except StopIteration:
-            pass
+        while self.wanted.acquire() and not self.is_closed:
+            if next(self.batches, None) is None:
+                break
+            self.hook.dropped += 1
+
+    def close(self):
+        """Workers that persist have another iterator in the next epoch."""
+        self.is_closed = True
+        self.wanted.release()
+        self.thread.join()
 
 
 class Batches:
@@ -154,11 +179,12 @@ class Batches:
 
     def __init__(self, hook, loader, original):
         # A program may build its loader anew each epoch.
+        length = self.length(loader)
         self.source = (hook.numbered(getattr(loader, "dataset", loader)), getattr(loader, "batch_size", None),
-                       getattr(loader, "drop_last", None), self.length(loader, None))
+                       getattr(loader, "drop_last", None), length)
         self.hook, self.kept = hook, hook.kept.setdefault(self.source, [])
         self.given, hook.started = 0, True
-        self.left = self.length(loader, hook.lengths.get(self.source))
+        self.left = hook.lengths.get(self.source) if length is None else length
         self.real = self.dropped = None
         self.repeats = hook.takes("data") and self.source in hook.whole
         if not self.repeats or hook.takes("output"):
@@ -167,12 +193,15 @@ class Batches:
         self.next_kept, self.handed_out = 0, []
 
     @staticmethod
-    def length(loader, otherwise):
+    def length(loader):
         """Of torch's own iterator, which that of a class made of it may go on for ever with."""
+        data = HOOK.torch.utils.data
+        if isinstance(loader.dataset, data.IterableDataset):
+            return None  # what it says of itself may be wrong, or take a pass
         try:
-            return HOOK.torch.utils.data.DataLoader.__len__(loader)
-        except (TypeError, NotImplementedError):
-            return otherwise
+            return data.DataLoader.__len__(loader)
+        except Exception:  # pylint: disable=broad-except
+            return None  # of the program's sampler
 
     def __iter__(self):
         return self
@@ -187,6 +216,8 @@ class Batches:
         hook, start = self.hook, now()
         if self.repeats:
             if self.left is not None and self.left <= 0:
+                if self.dropped is not None:
+                    self.dropped.close()
                 raise StopIteration
             batch = self.repeat()
         else:
@@ -207,7 +238,10 @@ class Batches:
         if self.left is not None:
             self.left -= 1
         if hook.measures:
-            hook.wait += now() - start
+            end = now()
+            hook.wait += end - start
+            hook.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
+            hook.overhead += now() - end
         return batch
 
     def repeat(self):
@@ -231,6 +265,9 @@ def end_process():
             stream.flush()
         except (OSError, ValueError):
             pass
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.Finalize()  # else its launcher stops the other ranks
     os._exit(0)
 
 
@@ -264,20 +301,23 @@ class Hook:
         self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
         self.optimizer = self.counted = None  # the module whose forward passes are counted
         self.ddp = []
-        self.steps = self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
+        self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
         self.kept, self.whole, self.numbers = {}, set(), []
         self.lengths = {tuple(source): length for source, length in settings.get("lengths", ())}
-        self.measures, self.workers, self.staying = False, 0, set()
-        self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
+        self.workers, self.staying = 0, set()
         self.read, self.reads = {}, False  # the last values, by where they were read
         self.synchronize = torch.cuda.synchronize
-        self.overhead = 0.0
-        self.times, self.forwards_at, self.rates = [], [], []
-        self.started, self.starts = False, []  # a loader since the last step; the times that came after one
-        self.samples_before = 0
+        self.rates, self.started = [], False  # a loader, since the last step
+        self.begin()
         self.in_ddp = False  # in its communication hook
         self.has_written, self.profiler, self.frozen = False, None, None
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
+
+    def begin(self):
+        self.measures, self.steps, self.steps_of_others = False, 0, 0
+        self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
+        self.overhead, self.elements, self.samples_before = 0.0, 0, 0
+        self.times, self.forwards_at, self.starts = [], [], []  # starts: of the times that came after a loader's
 
     def trains(self):
         """Or is it a worker of a loader or of a compiler?"""
@@ -349,10 +389,9 @@ class Hook:
         # Lightning leaves the outer module as it was in a validation.
         if (module.training or getattr(module, "module", module).training) and self.torch.is_grad_enabled():
             self.forwards += 1
-            found = tensors(list(arguments) + list(named.values()), self.torch, [])
-            if found and found[0].dim() > 0:
-                self.samples += int(found[0].shape[0])
-                self.largest = max(self.largest, int(found[0].shape[0]))
+            count = samples_of(list(arguments) + list(named.values()), self.torch)
+            self.samples += count
+            self.largest = max(self.largest, count)
         self.overhead += now() - start
 
     # Steps.
@@ -382,8 +421,14 @@ class Hook:
             if self.settings["threads"]:
                 self.bind()
         if optimizer is not self.optimizer:
-            return
-        self.steps += 1
+            self.steps_of_others += 1
+            if self.steps_of_others < REPLACED:
+                return
+            if len(self.times) > FEWEST:
+                self.end()
+            self.begin()  # as it was that of a warm-up or a part
+            self.optimizer, self.counted = optimizer, self.module_of(optimizer)
+        self.steps, self.steps_of_others = self.steps + 1, 0
         warm, last = self.settings["warm"], self.settings["steps"]
         if self.steps in (warm, last) and self.is_cuda():
             self.synchronize()
@@ -483,7 +528,7 @@ class Hook:
             steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, starts=self.starts,
             ratio=self.ratio(),
             samples=self.samples - self.samples_before if self.counted is not None else 0, batch=self.largest,
-            batches=self.batches, repeated=self.repeated, dropped=self.dropped, wait=self.wait, own_calls=self.own[0],
+            batches=self.batches, elements=self.elements, repeated=self.repeated, dropped=self.dropped, wait=self.wait, own_calls=self.own[0],
             own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
             sync_seconds=self.syncs[1],
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
@@ -548,7 +593,7 @@ class Hook:
             rank_0_seconds=unsaved[0] - sum(usual) / len(usual),
             epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))))
-        for combine, names in ((sum, ("samples", "saves")), (min, ("ratio", "steps_in_all")),
+        for combine, names in ((sum, ("samples", "saves", "elements")), (min, ("ratio", "steps_in_all")),
                                (max, ("wait", "own_seconds", "save_seconds", "sync_seconds", "overhead",
                                       "changes_batches"))):
             run.update((name, combine(each[name] for each in ranks)) for name in names)
@@ -621,7 +666,7 @@ def start_alone(distributed):
         given = dict(zip(order, arguments), **named)
         rank = given.get("rank", -1)
         if (rank if rank >= 0 else of_launcher(RANKS, 0, 0)) > 0:
-            os._exit(0)
+            end_process()
         given.update(world_size=1, rank=0)
         start(**given)
     distributed.init_process_group = init
@@ -632,11 +677,10 @@ def install(torch, settings, check):
         return
     if settings["replicas"] == "1" and not is_child():
         if of_launcher(RANKS, 0, 0) > 0:
-            os._exit(0)
-        for pairs in (RANKS, LOCAL):
-            for _, size in pairs:
-                if size in os.environ:
-                    os.environ[size] = "1"
+            end_process()
+        for _, size in () if settings.get("keeps_sizes") else RANKS + LOCAL:
+            if size in os.environ:
+                os.environ[size] = "1"
     if not hasattr(torch, "distributed") or not torch.distributed.is_available():
         return
     from torch.nn.modules import module as modules

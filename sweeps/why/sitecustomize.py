@@ -17,6 +17,15 @@ CHANGES = {"os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir":
 FOLLOWING = ("os.truncate", "os.chmod", "os.utime")
 
 
+def hold(settings):
+    """Of processes that a daemon starts, as Slurm's tasks: they do not inherit what the kernel refuses the launcher."""
+    with open("/proc/self/status", encoding="utf-8") as status:
+        is_held = "NoNewPrivs:\t1" in status.read() or "held" in settings
+    if not is_held and hasattr(sys, "orig_argv"):
+        os.environ["PACELINE_WHY"] = json.dumps(dict(settings, held=True))
+        os.execv(settings["paceline"], [settings["paceline"], "why", "--", sys.executable] + sys.orig_argv[1:])
+
+
 def install_guard(settings):
     """Refuses what Python writes elsewhere, and names it; libraries are held by the kernel."""
     allowed = [os.path.realpath(path) for path in settings["writable"]]
@@ -94,6 +103,8 @@ def pass_on():
 
 if os.environ.get("PACELINE_WHY"):
     chosen = json.loads(os.environ["PACELINE_WHY"])
+    if chosen.get("paceline"):
+        hold(chosen)
     guard = install_guard(chosen) if chosen.get("writable") else None
     sys.meta_path.insert(0, TorchWaiter(chosen, guard))
 pass_on()

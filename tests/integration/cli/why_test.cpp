@@ -53,6 +53,43 @@ TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {
   fs::remove(outside);
 }
 
+// As Slurm's tasks, which a daemon starts: they inherit nothing of the launcher.
+TEST_F(WhyOfProgram, HoldsRanksThatADaemonStarts) {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1) {
+    GTEST_SKIP() << "this kernel has no Landlock";
+  }
+  const std::string outside = folder().string() + ".notes.txt";  // beside it
+  std::ofstream(outside) << "mine\n";
+  std::ofstream(folder() / "daemon.py") << R"(
+import json, socket, subprocess
+served = socket.create_server(("127.0.0.1", 0))
+with open("port", "w") as out:
+    out.write(str(served.getsockname()[1]))
+while True:
+    with served.accept()[0] as asked, asked.makefile("rw") as stream:
+        task = json.loads(stream.readline())
+        stream.write("%d\n" % subprocess.run(**task).returncode)
+)";
+  std::ofstream(folder() / "srun.py") << R"(
+import json, os, socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as asked, asked.makefile("rw") as stream:
+    task = {"args": [sys.executable] + sys.argv[2:], "env": dict(os.environ), "cwd": os.getcwd()}
+    stream.write(json.dumps(task) + "\n")
+    stream.flush()
+    sys.exit(int(stream.readline()))
+)";
+  const Ran ran = shell(
+      "python3 daemon.py & trap \"kill $!\" EXIT; until test -s port; do sleep 0.1; done; "
+      "PYTHONPATH=" +
+      kPrograms.string() +
+      " paceline why -- python3 srun.py $(cat port) launch.py train.py --steps 20 --shell "
+      "'echo x >> " +
+      outside + "'");
+  expect_parts(ran.err, {"ended after 20 steps"});
+  EXPECT_EQ(file_text(outside), "mine\n");
+  fs::remove(outside);
+}
+
 // A program that starts in a folder of its project, reads above that and writes there, too; not
 // what is there.
 TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {
@@ -81,9 +118,10 @@ TEST_F(WhyOfProgram, ArgumentsThatNameTheFolderLeadIntoItsCopy) {
       "test -L conda && test -n \"$MPLCONFIGDIR\" && mkdir -p $MPLCONFIGDIR";
   const Ran ran = shell("OUTPUT_DIR=$PWD/out PYTHONPATH=" + kPrograms.string() +
                         " paceline why --json --minutes 0.1 -- python3 $PWD/launch.py $PWD/train.py"
-                        " --steps 134 --write=$PWD/own.txt --shell '" +
+                        " --steps 134 --checks-size --write=$PWD/own.txt --shell '" +
                         fresh + " || kill $PPID'");
   EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
+  EXPECT_FALSE(parse_json(ran.out).at("efficiency").is_null());
   EXPECT_EQ(files(), before);
 }
 
@@ -155,6 +193,7 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   const Json dropped = hooked(R"({"take": ["data", "output"]})", "--wait 0.002");
   EXPECT_GE(dropped.at("dropped").get<int>(), 20);
   EXPECT_LT(dropped.at("wait").get<double>(), 0.02);
+  EXPECT_EQ(hooked(R"({"take": ["data", "output"]})", "--epoch 20").at("repeated"), 40);
   const Json first = hooked(R"({"take": ["sums"]})",
                             "--late 0.01 --late-rank 0 --save weights.txt --save_seconds 0.01");
   EXPECT_NEAR(first.at("rank_0_seconds").get<double>(), 26 * 0.01, 26 * 0.002);
@@ -202,7 +241,8 @@ TEST_F(WhyOfProgram, HookKnowsWhatOtherFrameworksDo) {
 // Launchers that set other variables than torchrun's.
 TEST_F(WhyOfProgram, HookKnowsRanksOfMpirunAndSrun) {
   const std::string with_slurm =
-      "sh -c 'for i in 0 1; do SLURM_PROCID=$i SLURM_NTASKS=2 python3 \"$@\" & done; wait' sh";
+      "sh -c 'for i in 0 1; do SLURM_STEP_ID=0 SLURM_PROCID=$i SLURM_NTASKS=2 python3 \"$@\" & "
+      "done; wait' sh";
   std::vector<std::string> launchers = {with_slurm};
   if (shell("mpirun --version").out.starts_with("mpirun (Open MPI)")) {
     launchers.push_back("mpirun --allow-run-as-root --oversubscribe -np 2 python3");
@@ -223,12 +263,19 @@ TEST_F(WhyOfProgram, HookKnowsRanksThatTheProgramStarts) {
   EXPECT_EQ(alone.at("ranks"), 1);
   EXPECT_EQ(alone.at("steps"), 26);
   EXPECT_EQ(hooked("{}", "--spawn --engine deepspeed", "python3").at("ranks"), 2);
+  // Of a batch script: no variable of a rank.
+  const Json batch =
+      hooked("{}", "--spawn --fails-after",
+             "env SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_NTASKS_PER_NODE=1 SLURM_LOCALID=0 python3");
+  EXPECT_EQ(batch.at("local_world"), 2);
 }
 
 TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsOfRanksWithoutData) {
   const Json critic = hooked("{}", "--critic");
   EXPECT_EQ(critic.at("ratio"), 1);
   EXPECT_EQ(critic.at("samples"), 26 * 2 * 16);
+  EXPECT_EQ(hooked("{}", "--images").at("samples"), 26 * 2 * 16);
+  EXPECT_EQ(hooked("{}", "--replaced").at("steps"), 26);
   EXPECT_EQ(hooked("{}", "--uneven --epoch 20").at("steps_in_all"), 60);
 }
 

@@ -60,6 +60,7 @@ TEST(WhyVariants, ASmallerBatchIsComparedAndTriedAsItIsAlone) {
   EXPECT_FALSE(has(names(seen, make_seen(1, 32)), kAloneBatch));
   MeasuredRun accumulating = make_seen(1, 16);  // as many samples in two passes
   accumulating.ratio = 2;
+  accumulating.samples *= 2;
   seen.batches = 100;
   seen.staying = {"broadcast"};
   for (const Variant& each : choose_variants(seen, accumulating, 2, notes)) {
@@ -81,6 +82,18 @@ TEST(WhyVariants, ALoaderOnlyTakesCpusFromStepsIfItHasWorkers) {
   EXPECT_FALSE(has(names(seen, {}), kDropped));
   seen.workers = 2;
   EXPECT_TRUE(has(names(seen, {}), kDropped));
+}
+
+// As texts are, each batch of which is as long as its longest.
+TEST(WhyVariants, RecordedBatchesThatAreLargerThanLaterOnesAreKnown) {
+  MeasuredRun seen = make_seen(2, 16), repeated = seen;
+  EXPECT_TRUE(has_elements_of(repeated, seen));  // none has tensors
+  seen.elements = repeated.elements = 1000;
+  EXPECT_TRUE(has_elements_of(repeated, seen));
+  repeated.elements = 1050;
+  EXPECT_FALSE(has_elements_of(repeated, seen));
+  repeated.samples *= 1.05;
+  EXPECT_TRUE(has_elements_of(repeated, seen));
 }
 
 TEST(WhyVariants, WaitsForTheGpuAreTakenAwayWhereTheyCost) {

@@ -29,7 +29,7 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -64,7 +64,7 @@ class Shard:
         return self.samples // batch
 
 
-class Stream:
+class Stream(torch.utils.data.IterableDataset):
     """A dataset without a length."""
 
     def __init__(self, batches):
@@ -73,6 +73,10 @@ class Stream:
 
 def train():
     os.makedirs("/usr", exist_ok=True)  # changes nothing
+    if options.checks_size:  # as Lightning below torchrun
+        if os.environ["WORLD_SIZE"] != "2":
+            sys.exit("the launcher started another number of ranks")
+        torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
     if options.write:
@@ -107,6 +111,7 @@ def train():
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
+    first = torch.optim.Optimizer(0.1) if options.replaced else None
     fewer = 3 if options.uneven and rank == 1 else 0
     step, samples = 0, (options.epoch - fewer) * batch
     while step < options.steps:
@@ -116,7 +121,7 @@ def train():
             if options.in_place:
                 features.add_(1)
             def forward_and_backward():
-                model(features)
+                model([torch.Tensor([3, 8, 8]) for _ in range(batch)] if options.images else features)
                 if options.late and rank == options.late_rank:
                     time.sleep(options.late)
                 model.backward()
@@ -141,7 +146,8 @@ def train():
                 torch.distributed.all_gather(gathered, features, None, True).wait()
             if (number + 1) % options.accumulate == 0:
                 if not options.no_step and not (options.skip and step % options.skip == 1):
-                    optimizer.step(forward_and_backward if options.closure else None)
+                    stepped = first if options.replaced and step < 5 else optimizer
+                    stepped.step(forward_and_backward if options.closure else None)
                     if optimizer.param_groups[0]["lr"] != 0.1:
                         sys.exit("the learning rate is changed")
                 step += 1

@@ -259,6 +259,24 @@ TEST(WhyVerdict, SaysFirstThatTheBatchFalls) {
   expect_parts(to_text(why_document(verdict, {})), {"falls from 32 alone to 16 among 2"});
 }
 
+// The largest batch of some steps is smaller by chance where the program's batches vary.
+TEST(WhyVerdict, SaysNothingOfBatchesThatFallByChance) {
+  WhyEvidence evidence = make_evidence({}, 5);
+  for (WhyRound& round : evidence.rounds) round.at(kAlone).batch = 64;
+  expect_no_parts(to_text(why_document(judge_why(evidence), {})), {"falls from"});
+}
+
+// On the best model, which does not come at learning rate 0.
+TEST(WhyVerdict, SaysThatRunsWithoutSumsSavedLess) {
+  WhyEvidence evidence = make_evidence({.saves = 0.2}, 5);
+  for (WhyRound& round : evidence.rounds) {
+    round.at(kAsItIs).saves = 4;
+    round.at(kNoSums).saves = 1;
+  }
+  expect_parts(to_text(why_document(judge_why(evidence), evidence)),
+               {"Without sums it saved 5 times instead of 20"});
+}
+
 // Of twice as many epochs in as many steps; nothing of it is shared.
 TEST(WhyVerdict, NamesWhatComesOnceAnEpoch) {
   WhyEvidence evidence = make_evidence({.shared = 0.3}, 6);

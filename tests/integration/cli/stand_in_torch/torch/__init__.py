@@ -152,7 +152,7 @@ group = {}
 
 
 def init_process_group(backend=None, init_method=None, world_size=-1, rank=-1):
-    group.update(world_size=world_size, rank=rank)
+    group.update(world_size=world_size if world_size > 0 else get_world_size(), rank=rank if rank >= 0 else get_rank())
 
 
 def get_rank():
@@ -266,6 +266,10 @@ optim.optimizer = module("optim.optimizer", register_optimizer_step_pre_hook=bef
                          register_optimizer_step_post_hook=after.append)
 
 
+class IterableDataset:
+    pass
+
+
 class DataLoader:
     def __init__(self, dataset, batch_size=1, num_workers=0):
         self.dataset, self.batch_size, self.num_workers = dataset, batch_size, num_workers
@@ -280,7 +284,7 @@ class DataLoader:
 
 
 utils = module("utils")
-utils.data = module("utils.data", DataLoader=DataLoader)
+utils.data = module("utils.data", DataLoader=DataLoader, IterableDataset=IterableDataset)
 
 
 class Profile:
