@@ -95,6 +95,21 @@ ScheduleSpec make_schedule_spec(const Settings& given) {
   return spec;
 }
 
+// Parses "K" or "K/replicas". 0: not given.
+std::size_t count_steps_per_epoch(const Point& p) {
+  const auto text = p.text("steps_per_epoch");
+  if (!text) return 0;
+  const auto parts = split(*text, '/');
+  const auto steps = to_integer(parts[0]);
+  const bool shared = parts.size() == 2 && parts[1] == "replicas";
+  if (!steps || *steps < 1 || *steps > (1 << 30) || (parts.size() > 1 && !shared)) {
+    throw usage_error(fmt::format("steps_per_epoch cannot be \"{}\"", *text), "",
+                      "give a number K, or K/replicas");
+  }
+  const auto replicas = static_cast<std::size_t>(shared ? Settings(p).integer("gpus") : 1);
+  return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
+}
+
 void set_length(TrainConfig& config, const Point& p, const Settings& given) {
   config.epochs =
       given.given("epochs")
@@ -152,20 +167,6 @@ std::size_t cache_bytes_of_node(const InputConfig& config) {
 
 bool lets_replicas_drift(const std::string& backend) {
   return find_name("backend", split_stack(backend).between).drifts;
-}
-
-std::size_t count_steps_per_epoch(const Point& p) {
-  const auto text = p.text("steps_per_epoch");
-  if (!text) return 0;
-  const auto parts = split(*text, '/');
-  const auto steps = to_integer(parts[0]);
-  const bool shared = parts.size() == 2 && parts[1] == "replicas";
-  if (!steps || *steps < 1 || *steps > (1 << 30) || (parts.size() > 1 && !shared)) {
-    throw usage_error(fmt::format("steps_per_epoch cannot be \"{}\"", *text), "",
-                      "give a number K, or K/replicas");
-  }
-  const auto replicas = static_cast<std::size_t>(shared ? Settings(p).integer("gpus") : 1);
-  return std::max<std::size_t>(1, static_cast<std::size_t>(*steps) / replicas);
 }
 
 ThreadPlan assign_threads(const Point& p, const Layout& layout) {

@@ -72,9 +72,6 @@ NetworkConfig make_network_config(const Point& parameters);
 // How a replica's CPUs are divided, with defaults filled in.
 ThreadPlan assign_threads(const Point& parameters, const Layout& layout);
 
-// Parses "K" or "K/replicas". 0: not given. Throws usage.
-std::size_t count_steps_per_epoch(const Point& parameters);
-
 // Replicas train independently, as with backend null.
 bool lets_replicas_drift(const std::string& backend);
 

@@ -23,6 +23,19 @@ namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{16} << 20;  // of samples, compressed at once
 
+// "run.failed.json" next to "run.json" (reserved for a later success), or the first free one of
+// "run.failed.2.json", ...
+std::filesystem::path failed_record_name(const std::filesystem::path& record) {
+  std::filesystem::path name = record;
+  name.replace_extension(".failed.json");
+  std::error_code ignored;
+  for (int attempt = 2; std::filesystem::exists(name, ignored); ++attempt) {
+    name = record;
+    name.replace_extension(fmt::format(".failed.{}.json", attempt));
+  }
+  return name;
+}
+
 Provenance collect_provenance(const RunRequest& request, const RunFacts& facts,
                               const TrainingOutcome& outcome) {
   Provenance made = facts.provenance;
@@ -220,17 +233,6 @@ std::optional<ScreenedFacts> find_screened() {
     log::warning("the record has no screen: {}", error.what());
     return std::nullopt;
   }
-}
-
-std::filesystem::path failed_record_name(const std::filesystem::path& record) {
-  std::filesystem::path name = record;
-  name.replace_extension(".failed.json");
-  std::error_code ignored;
-  for (int attempt = 2; std::filesystem::exists(name, ignored); ++attempt) {
-    name = record;
-    name.replace_extension(fmt::format(".failed.{}.json", attempt));
-  }
-  return name;
 }
 
 void write_failed_record(const RunRequest& request, int code, const std::string& line) noexcept {

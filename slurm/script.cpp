@@ -37,6 +37,26 @@ std::string filled(std::string_view text, const Marks& marks) {
   return result.append(text);
 }
 
+// A word of a profile: literal, except for a leading variable ("$SCRATCH/x"), which the shell
+// expands, with an error if it is unset.
+std::string script_word(const std::string& text) {
+  if (!text.starts_with('$')) return shell_quote(text);
+  const bool braced = text.size() > 1 && text[1] == '{';
+  const std::size_t begin = braced ? 2 : 1;
+  std::size_t end = begin;
+  while (end < text.size() &&
+         (text[end] == '_' || (static_cast<unsigned char>(text[end]) < 128 &&
+                               std::isalnum(static_cast<unsigned char>(text[end]))))) {
+    ++end;
+  }
+  const bool closed = !braced || (end < text.size() && text[end] == '}');
+  const bool named = end > begin && !std::isdigit(static_cast<unsigned char>(text[begin]));
+  if (!named || !closed) return shell_quote(text);
+  const std::string rest = text.substr(end + (braced ? 1 : 0));
+  return fmt::format("\"${{{}:?is not set on this node}}\"{}", text.substr(begin, end - begin),
+                     rest.empty() ? "" : shell_quote(rest));
+}
+
 std::string format_modules(const Site& site) {
   std::vector<std::string> lines;
   if (site.module_purge) lines.emplace_back("module purge");
@@ -322,24 +342,6 @@ std::string preparations_by_hand(const JobArray& array, const ScriptSetup& setup
 }
 
 }  // namespace
-
-std::string script_word(const std::string& text) {
-  if (!text.starts_with('$')) return shell_quote(text);
-  const bool braced = text.size() > 1 && text[1] == '{';
-  const std::size_t begin = braced ? 2 : 1;
-  std::size_t end = begin;
-  while (end < text.size() &&
-         (text[end] == '_' || (static_cast<unsigned char>(text[end]) < 128 &&
-                               std::isalnum(static_cast<unsigned char>(text[end]))))) {
-    ++end;
-  }
-  const bool closed = !braced || (end < text.size() && text[end] == '}');
-  const bool named = end > begin && !std::isdigit(static_cast<unsigned char>(text[begin]));
-  if (!named || !closed) return shell_quote(text);
-  const std::string rest = text.substr(end + (braced ? 1 : 0));
-  return fmt::format("\"${{{}:?is not set on this node}}\"{}", text.substr(begin, end - begin),
-                     rest.empty() ? "" : shell_quote(rest));
-}
 
 std::string job_name(const std::string& array, const ScriptSetup& setup) {
   return fmt::format("{}.{}.{}", array, setup.study, setup.session);

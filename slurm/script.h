@@ -48,10 +48,6 @@ std::string collect_script_text(const Site& site, const ScriptSetup& setup);
 std::filesystem::path file_of_array(const std::string& session, const std::string& array,
                                     std::string_view ending);
 
-// A word of a profile for the shell: literal, except for a leading variable ("$SCRATCH/x"), which
-// the shell expands, with an error if it is unset.
-std::string script_word(const std::string& text);
-
 // The name in squeue, by which an interrupted submission is recovered.
 std::string job_name(const std::string& array, const ScriptSetup& setup);
 

@@ -105,6 +105,20 @@ bool is_to_make(const StudyPlan& plan, const RunStatus& run) {
   return run.state != RunState::done && plan.expansion.points[run.run.point].cannot_run.empty();
 }
 
+// For the runs to make. Empty until a run is done.
+std::optional<double> estimated_seconds(const StudyPlan& plan) {
+  Eta eta;
+  std::vector<std::size_t> waiting;
+  for (const RunStatus& status : plan.runs) {
+    if (status.state == RunState::done) {
+      eta.add(status.run.point, status.seconds);
+    } else if (is_to_make(plan, status)) {
+      waiting.push_back(status.run.point);
+    }
+  }
+  return eta.remaining(waiting);
+}
+
 // ", 3 cannot run here"; empty: all can.
 std::string hindered_text(const StudyPlan& plan) {
   const std::size_t hindered =
@@ -183,19 +197,6 @@ std::string other_build_line(const StudyPlan& plan) {
              : fmt::format("{} has changed since {} of the done runs{}",
                            plan.spec.programs.size() == 1 ? "the program" : "a program", other,
                            cure);
-}
-
-std::optional<double> estimated_seconds(const StudyPlan& plan) {
-  Eta eta;
-  std::vector<std::size_t> waiting;
-  for (const RunStatus& status : plan.runs) {
-    if (status.state == RunState::done) {
-      eta.add(status.run.point, status.seconds);
-    } else if (is_to_make(plan, status)) {
-      waiting.push_back(status.run.point);
-    }
-  }
-  return eta.remaining(waiting);
 }
 
 std::string plan_text(const StudyPlan& plan, std::size_t width, std::size_t most) {

@@ -35,9 +35,6 @@ void add_plan_notes(const StudyPlan& plan, std::vector<std::string>& lines);
 // "3 of the done runs are of another build; --new-build runs them again". Empty: none is.
 std::string other_build_line(const StudyPlan& plan);
 
-// For the runs to make. Empty until a run is done.
-std::optional<double> estimated_seconds(const StudyPlan& plan);
-
 std::size_t points_that_cannot_run(const StudyPlan& plan);
 
 // A text lists so many points and counts the others, unless all are asked for.

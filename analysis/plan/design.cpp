@@ -44,6 +44,14 @@ double over_errors(const Precise& precise, const std::function<double(double rat
   return sum / static_cast<double>(ratios.size());
 }
 
+double chance_of_pass(const Limits& limits, const Precise& precise, double effect) {
+  const double quantile = t_quantile(precise.degrees_of_freedom);
+  return over_errors(precise, [&](double ratio) {
+    const double bound = limits.twice_threshold - quantile * ratio * precise.error;
+    return normal_below((std::min(limits.threshold, bound) - effect) / precise.error);
+  });
+}
+
 // Probability of k successes in n trials, for all k.
 std::vector<double> binomial(std::size_t n, double p) {
   std::vector<double> chances = {1};
@@ -149,14 +157,6 @@ Limits make_limits(double threshold, bool is_factor) {
 
 Precise of_sessions(int sessions, double sd) {
   return {sd * std::sqrt(2.0 / sessions), 2.0 * sessions - 2};
-}
-
-double chance_of_pass(const Limits& limits, const Precise& precise, double effect) {
-  const double quantile = t_quantile(precise.degrees_of_freedom);
-  return over_errors(precise, [&](double ratio) {
-    const double bound = limits.twice_threshold - quantile * ratio * precise.error;
-    return normal_below((std::min(limits.threshold, bound) - effect) / precise.error);
-  });
 }
 
 double chance_of_regression(const Limits& limits, const Precise& precise, double effect,

@@ -66,7 +66,6 @@ struct Rounds {
 // n sessions on each side; the means of sessions have standard deviation `sd`.
 Precise of_sessions(int sessions, double sd);
 
-double chance_of_pass(const Limits& limits, const Precise& precise, double effect);
 // By one test among `tests`.
 double chance_of_regression(const Limits& limits, const Precise& precise, double effect,
                             std::size_t tests);

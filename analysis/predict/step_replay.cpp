@@ -45,6 +45,10 @@ double StepReplay::step(const std::vector<StepSeconds>& ranks) {
 
 namespace {
 
+double compute_work(const StepSeconds& step) {
+  return step.input + step.forward + step.backward + step.update + step.other;
+}
+
 double mean_work(const std::vector<StepSeconds>& steps) {
   double sum = 0;
   for (const StepSeconds& step : steps) sum += compute_work(step);
@@ -52,10 +56,6 @@ double mean_work(const std::vector<StepSeconds>& steps) {
 }
 
 }  // namespace
-
-double compute_work(const StepSeconds& step) {
-  return step.input + step.forward + step.backward + step.update + step.other;
-}
 
 // From the ranks' deviations from their means: the variance of their sum is the sum of their
 // variances plus all covariances.

@@ -48,9 +48,6 @@ class StepReplay {
 // where d is the ranks' mean deviation in a common step, with the variance of a rank's. So the
 // variance is as measured, and the maximum over p grows as that of ranks that are so alike.
 
-// What a rank does in a step, without its waits for others.
-double compute_work(const StepSeconds& step);
-
 // The mean correlation of two ranks' work in the same step, 0 to 1; 0 for a lone rank.
 double common_share(const std::vector<std::vector<StepSeconds>>& ranks);
 

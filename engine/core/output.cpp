@@ -43,6 +43,13 @@ void put(std::FILE* stream, std::string_view text) {
   (void)std::fwrite(text.data(), 1, text.size(), stream);
 }
 
+// 0 if it is not a terminal or its width is unknown.
+std::size_t terminal_columns(int file_descriptor) {
+  winsize size{};
+  const bool known = is_terminal(file_descriptor) && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0;
+  return known ? size.ws_col : 0;
+}
+
 // A line that wraps cannot be written over.
 std::size_t columns() {
   const std::size_t known = terminal_columns(STDERR_FILENO);
@@ -95,12 +102,6 @@ bool can_ask() {
 bool is_terminal(int file_descriptor) {
   const char* term = std::getenv("TERM");
   return isatty(file_descriptor) && term && std::string_view(term) != "dumb";
-}
-
-std::size_t terminal_columns(int file_descriptor) {
-  winsize size{};
-  const bool known = is_terminal(file_descriptor) && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0;
-  return known ? size.ws_col : 0;
 }
 
 std::size_t columns_of_output(int file_descriptor) {

@@ -44,6 +44,23 @@ Json make_features(std::size_t classes) {
                     file.string(), "free some space or choose another folder");
 }
 
+std::string image_example(std::string_view image, const std::string& filename, std::int64_t label) {
+  wire::Example example;
+  auto& features = *example.mutable_features()->mutable_feature();
+  features["image"].mutable_bytes_list()->add_value(image.data(), image.size());
+  features["image/filename"].mutable_bytes_list()->add_value(filename);
+  features["label"].mutable_int64_list()->add_value(label);
+  // The order of a map's entries is otherwise another each time.
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    example.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
 constexpr std::uint64_t kShardBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostShards = 512;
 
@@ -128,29 +145,11 @@ void TfRecordWriter::close() {
   if (!stream_) fail(file_);
 }
 
-std::string image_example(std::string_view image, const std::string& filename, std::int64_t label) {
-  wire::Example example;
-  auto& features = *example.mutable_features()->mutable_feature();
-  features["image"].mutable_bytes_list()->add_value(image.data(), image.size());
-  features["image/filename"].mutable_bytes_list()->add_value(filename);
-  features["label"].mutable_int64_list()->add_value(label);
-  // The order of a map's entries is otherwise another each time.
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    example.SerializeToCodedStream(&coded);
-  }
-  return bytes;
-}
-
 void write_shards(const std::filesystem::path& from, const std::filesystem::path& to,
                   const std::string& name, const std::string& version,
                   const std::string& description, int threads, bool quiet) {
   const ImageSet set = open_image_set(from);
-  std::size_t images = 0;
-  for (const auto& [split, source] : set.splits) images += source->samples();
+  const auto images = summed(set.splits, [](const auto& split) { return split.second->samples(); });
   PrepareProgress progress("writing shards", static_cast<double>(images),
                            PrepareProgress::Unit::images, quiet);
   TfdsWriter writer(to, name, set.classes);

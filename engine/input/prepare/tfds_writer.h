@@ -69,9 +69,6 @@ class TfRecordWriter {
   std::uint64_t bytes_ = 0;
 };
 
-// A labelled image as TensorFlow Datasets writes it: features image, image/filename and label.
-std::string image_example(std::string_view image, const std::string& filename, std::int64_t label);
-
 // Converts class folders to TFRecord shards, like TensorFlow Datasets.
 
 // `from` has class folders in train/ and other splits; `to` exists and is empty. Samples are
