@@ -391,8 +391,7 @@ Section explanation_section(const Explanation& explanation) {
                   .plots = loss_plots(explanation),
                   .caveats = explanation.notes,
                   .notes = legend(explanation)};
-  std::vector<RowFacts> facts;
-  for (const PointExplanation& point : ordered) facts.push_back(*point.facts);
+  const auto facts = mapped(ordered, [](const PointExplanation& point) { return *point.facts; });
   fold_rows(facts, explanation.comparison.rates, section.table);
   // Without phases it has what the report has.
   section.table.in_text = std::ranges::count(section.table.columns, true, &Column::shown) > 2;

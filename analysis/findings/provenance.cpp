@@ -110,8 +110,7 @@ std::vector<ProvenanceFact> provenance(const Study& study) {
     if (counts.contains(name)) facts.push_back(fact_of_counts(name, counts[name]));
   }
   if (!first.empty()) {
-    std::size_t runs = 0;
-    for (const Row& row : study.rows) runs += row.runs.size();
+    const auto runs = summed(study.rows, [](const Row& row) { return row.runs.size(); });
     facts.push_back({"started", {{first == last ? first : first + " to " + last, runs}}});
   }
   return facts;

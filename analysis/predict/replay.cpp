@@ -240,10 +240,8 @@ struct Replay::Facts {
   double log_error(int gpus) const {
     double squares = 0, freedom = 0, model = kPriorSizes * kPriorError * kPriorError;
     for (const auto& [size, measured] : sizes) {
-      std::vector<double> logs;
-      for (const MeasuredRun& each : measured.runs) {
-        logs.push_back(std::log(each.steps.step_seconds));
-      }
+      const auto logs = mapped(
+          measured.runs, [](const MeasuredRun& each) { return std::log(each.steps.step_seconds); });
       const double middle = average(logs);
       for (const double each : logs) squares += (each - middle) * (each - middle);
       freedom += static_cast<double>(logs.size()) - 1;

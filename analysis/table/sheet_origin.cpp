@@ -103,8 +103,7 @@ std::vector<ProvenanceFact> list_origins(const Study& study) {
 }
 
 Section origin_section(const Study& study, const std::vector<ProvenanceFact>& facts) {
-  std::size_t runs = 0;
-  for (const Row& row : study.rows) runs += row.runs.size();
+  const auto runs = summed(study.rows, [](const Row& row) { return row.runs.size(); });
   Section section{.title = "Code and machine"};
   for (const ProvenanceFact& fact : facts) {
     const bool is_of_all = fact.values.size() == 1 && fact.values.front().second == runs;

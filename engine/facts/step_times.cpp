@@ -42,9 +42,7 @@ double compute_mean(Steps steps, Phase phase) {
 }
 
 double mean_work(Steps steps) {
-  double sum = 0;
-  for (const Phase phase : kWork) sum += compute_mean(steps, phase);
-  return sum;
+  return summed(kWork, [&](Phase phase) { return compute_mean(steps, phase); });
 }
 
 double mean_total(Steps steps) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -1,7 +1,5 @@
 // What a training run reads: texts and tokens, names of weights, the choices of cuDNN, and what a
 // program of the user's own printed and wrote.
-#include <cstring>
-
 #include "engine/device/cuda/dnn/choices_file.h"
 #include "engine/input/loading/dataset.h"
 #include "engine/train/weights.h"

@@ -8,6 +8,7 @@
 
 #include "analysis/history/series.h"
 #include "analysis/statistics/statistics.h"
+#include "tests/unit/analysis/samples.h"
 #include "tests/unit/results/sample_record.h"
 
 namespace paceline::laboratory {
@@ -227,11 +228,7 @@ std::vector<Json> make_records(const Law& law, const Design& design, const Noise
 }
 
 StoreContent make_content(const std::vector<Json>& records) {
-  StoreContent content;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    content.records.emplace_back(records[i], "record " + std::to_string(i));
-  }
-  return content;
+  return canonical_content(records);
 }
 
 StoreContent make_content(const Law& law, const Design& design, const Noise& noise,

@@ -1,7 +1,6 @@
 // Kernels by themselves, on the host, in shapes that no network here gives them.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <type_traits>

@@ -8,7 +8,6 @@
 namespace paceline {
 inline namespace testing {
 
-inline const std::string kGeneric = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic.json'";
 inline const std::string kGpu = "'" PACELINE_SOURCE_DIR "/slurm/sites/generic-gpu.json'";
 inline const std::string kCassava = "'" PACELINE_SOURCE_DIR "/sweeps/nyu-cassava.json'";
 

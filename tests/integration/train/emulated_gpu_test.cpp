@@ -41,18 +41,6 @@ Run make_run(const std::string& workload, int replicas) {
   return run;
 }
 
-double distance(const Result& a, const Result& b) {
-  double difference = 0, norm = 0;
-  for (const auto& [name, values] : b.parameters[0]) {
-    const std::vector<double>& others = a.parameters[0].at(name);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      difference += (others[i] - values[i]) * (others[i] - values[i]);
-      norm += values[i] * values[i];
-    }
-  }
-  return std::sqrt(difference / norm);
-}
-
 void trains_like_the_cpu(const std::string& workload, int replicas, int input_threads) {
   SCOPED_TRACE(workload + " on " + std::to_string(replicas));
   const DatasetPair data = mnist(52, 20);  // the last batch of an epoch is incomplete

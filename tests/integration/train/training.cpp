@@ -1,7 +1,7 @@
 #include "tests/integration/train/training.h"
 
+#include <cmath>
 #include <exception>
-#include <stdexcept>
 #include <thread>
 
 #include "engine/comm/backend.h"
@@ -102,6 +102,18 @@ Result train(const Run& run, const DatasetPair& data) {
     if (error) std::rethrow_exception(error);
   }
   return result;
+}
+
+double distance(const Result& a, const Result& b) {
+  double difference = 0, norm = 0;
+  for (const auto& [name, values] : b.parameters[0]) {
+    const std::vector<double>& others = a.parameters[0].at(name);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += (others[i] - values[i]) * (others[i] - values[i]);
+      norm += values[i] * values[i];
+    }
+  }
+  return std::sqrt(difference / norm);
 }
 
 }  // namespace paceline::training

@@ -40,4 +40,7 @@ struct Result {
 // Throws what the first failing rank threw.
 Result train(const Run& run, const DatasetPair& data);
 
+// Of the first replicas' parameters, relative to the norm of `b`.
+double distance(const Result& a, const Result& b);
+
 }  // namespace paceline::training

@@ -2,7 +2,6 @@
 #include "engine/comm/rendezvous/liveness.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -203,6 +203,14 @@ class Injection : public ::testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
+  Site site_of_program(const std::string& program) const {
+    Site site = site_with("\"reference\": false, \"launcher_options\": []");
+    site.program = (scratch_ / "program").string();
+    std::ofstream(site.program) << program;
+    std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+    return site;
+  }
+
   // Keeps a spec's text and runs the script of its element 0; what the script hands to the program
   // is read back as the program would.
   std::vector<std::string> words_of_job(const std::string& word, Site site,
@@ -291,9 +299,7 @@ TEST_F(Injection, WhereAskedABackendThatCannotSumIsReplaced) {
   std::filesystem::create_directories(study / "slurm" / "S");
   StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
   ScriptSetup setup = make_setup(plan);
-  Site site = site_with("\"reference\": false, \"launcher_options\": []");
-  site.program = (scratch_ / "program").string();
-  std::ofstream(site.program) << R"(#!/bin/bash
+  const Site site = site_of_program(R"(#!/bin/bash
 case "$1 $2" in
 "element begin") echo run; exit ;;
 "element fallback") echo "$@" >> fallbacks; [ "$6" = 72 ] && echo gloo; exit ;;
@@ -301,8 +307,7 @@ case "$1 $2" in
 esac
 echo "$@" "$PACELINE_FELL_BACK" "${PACELINE_STATUS_DIR##*.}" >> runs
 case "$*" in *"--backend gloo") exit 0 ;; *) exit 72 ;; esac
-)";
-  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+)");
   const auto ran = [&](const std::string& fallback) {
     setup.fallback = fallback;
     const Submission submission = make_submission(plan, site);
@@ -331,16 +336,13 @@ TEST_F(Injection, WhereAskedAJobIsScreenedBeforeItsRun) {
   const StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
   ScriptSetup setup = make_setup(plan);
   setup.screen = true;
-  Site site = site_with("\"reference\": false, \"launcher_options\": []");
-  site.program = (scratch_ / "program").string();
-  std::ofstream(site.program) << R"(#!/bin/bash
+  const Site site = site_of_program(R"(#!/bin/bash
 case "$1 $2" in
 "element begin") echo run; exit ;;
 screen*) echo "$@" >> calls; exit "$CODE" ;;
 "element run") echo "run after ${PACELINE_SCREEN##*/}" >> calls ;;
 esac
-)";
-  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+)");
   const Submission submission = make_submission(plan, site);
   const JobArray& array = submission.arrays.front();
   // An executable, as timeout starts no function of the shell.
@@ -398,16 +400,13 @@ TEST_F(Injection, RanksOfAJobShareARandomToken) {
   const std::filesystem::path study = scratch_ / "s";
   std::filesystem::create_directories(study / "slurm" / "S");
   const StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
-  Site site = site_with("\"reference\": false, \"launcher_options\": []");
-  site.program = (scratch_ / "program").string();
-  std::ofstream(site.program) << R"(#!/bin/bash
+  const Site site = site_of_program(R"(#!/bin/bash
 case "$1 $2" in
 "element begin") echo run ;;
 "element run") echo "$PACELINE_TOKEN" >> tokens ;;
 esac
 echo "$@" >> words
-)";
-  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+)");
   const Submission submission = make_submission(plan, site);
   const std::string script = "srun() { shift 4; \"$@\"; \"$@\"; }\n" +
                              script_text(site, submission.arrays.front(), make_setup(plan));
@@ -429,10 +428,7 @@ TEST_F(Injection, TheSignalBeforeTheLimitIsPassedOnAndReported) {
   std::filesystem::create_directories(study / "slurm" / "S");
   StudyPlan plan = make_plan(parse_spec("s", kFourPoints), study);
   const ScriptSetup setup = make_setup(plan);
-  Site site = site_with("\"reference\": false, \"launcher_options\": []");
-  site.extra = {"#SBATCH --signal=USR1@60"};
-  site.program = (scratch_ / "program").string();
-  std::ofstream(site.program) << R"(#!/bin/bash
+  Site site = site_of_program(R"(#!/bin/bash
 echo "$@" >> calls
 [ "$1 $2" != "$WHEN" ] || kill -USR1 "$SCRIPT"
 case "$1 $2" in
@@ -440,8 +436,8 @@ case "$1 $2" in
 "element run") mkdir "$PACELINE_STATUS_DIR"; case $WHEN in alone) kill -USR1 $$ ;; lost) exit 71 ;; esac; exec sleep 20 ;;
 "element end") exit "$4" ;;
 esac
-)";
-  std::filesystem::permissions(site.program, std::filesystem::perms::owner_all);
+)");
+  site.extra = {"#SBATCH --signal=USR1@60"};
   const Submission submission = make_submission(plan, site);
   const JobArray& array = submission.arrays.front();
   std::ofstream(study / file_of_array("S", array.name, ".points"))

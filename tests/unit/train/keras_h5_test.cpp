@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include <iterator>
-
 #include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

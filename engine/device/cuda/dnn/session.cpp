@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "engine/core/error.h"
