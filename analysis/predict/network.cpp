@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "analysis/predict/laws.h"
 #include "engine/core/json_field.h"

@@ -1,6 +1,5 @@
 #include <hdf5.h>
 
-#include <cstdint>
 #include <string>
 
 #include "engine/core/error.h"

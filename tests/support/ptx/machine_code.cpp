@@ -1,6 +1,5 @@
 #include "tests/support/ptx/machine_code.h"
 
-#include <cstdio>
 #include <sstream>
 
 #include "tests/support/ptx/module.h"

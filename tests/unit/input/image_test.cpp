@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "engine/core/json.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/input/made.h"
 

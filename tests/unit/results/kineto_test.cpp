@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "engine/core/error.h"
-#include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/facts/rank.h"
 #include "results/import/import.h"

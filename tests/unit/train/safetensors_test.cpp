@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "engine/core/json.h"
 #include "engine/train/weights.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"

@@ -5,7 +5,6 @@
 
 #include "analysis/plots/script.h"
 #include "engine/core/error.h"
-#include "engine/core/json.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/results/sample_record.h"
 
