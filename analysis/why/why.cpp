@@ -1,7 +1,6 @@
 #include "analysis/why/why.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -264,6 +263,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     verdict.replicas = whole->second.ranks;
     verdict.overhead = std::max(verdict.overhead, whole->second.overhead / whole->second.seconds);
     if (const auto free = round.find(kNoSums); free != round.end()) {
+      verdict.saves += whole->second.saves;  // on the best model, which needs progress
+      verdict.saves_without_sums += free->second.saves;
       const int slowest = free->second.slowest_rank;
       verdict.late_rank = verdict.late_rank.value_or(slowest) == slowest ? slowest : -1;
     }

@@ -102,9 +102,10 @@ struct WhyVerdict {
   std::vector<std::string> rivals;         // names of causes that may be larger than the first
   double batch = 0, batch_alone = 0;       // of a replica, where it falls; else 0
   std::optional<int> late_rank;            // the slowest in all rounds
-  double overhead = 0;                     // of the hook, as a share of the time
-  bool is_over = false;                    // more rounds would say no more
-  bool is_decided = false;                 // and what was asked is known
+  int saves = 0, saves_without_sums = 0;
+  double overhead = 0;      // of the hook, as a share of the time
+  bool is_over = false;     // more rounds would say no more
+  bool is_decided = false;  // and what was asked is known
 };
 
 WhyVerdict judge_why(const WhyEvidence& evidence);

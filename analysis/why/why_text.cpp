@@ -58,18 +58,6 @@ std::string title_text(const WhyVerdict& verdict) {
                      is_known ? "" : " (too few runs for an interval)");
 }
 
-// As it is, and without sums and so without progress, on which a program may save.
-std::pair<int, int> count_saves(const std::vector<WhyRound>& rounds) {
-  std::pair<int, int> saves;
-  for (const WhyRound& round : rounds) {
-    const auto whole = round.find(kAsItIs), free = round.find(kNoSums);
-    if (whole == round.end() || free == round.end()) continue;
-    saves.first += whole->second.saves;
-    saves.second += free->second.saves;
-  }
-  return saves;
-}
-
 std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>& missing) {
   if (verdict.first) {
     const Cause& first = verdict.causes[*verdict.first];
@@ -153,10 +141,10 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
   }
   section.findings = tries;
   for (const std::string& note : evidence.notes) section.findings.emplace_back(note);
-  if (const auto [whole, free] = count_saves(evidence.rounds); 2 * free < whole) {
+  if (2 * verdict.saves_without_sums < verdict.saves) {
     section.findings.emplace_back(
         fmt::format("Without sums it saved {} instead of {}: that part of saving is in the sums.",
-                    counted(free, "time"), whole));
+                    counted(verdict.saves_without_sums, "time"), verdict.saves));
   }
   if (!evidence.profile.empty()) section.notes.push_back(evidence.profile);
   if (!verdict.by_samples) {

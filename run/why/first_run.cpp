@@ -67,8 +67,9 @@ void check_steps(const MeasuredRun& seen, const std::string& program) {
 
 void refuse(const std::string& program, const std::string& reason) {
   if (!reason.empty()) {
-    throw Error(ErrorKind::failed, fmt::format("the program fails as it is: {}", reason), program,
-                "see whether it runs by itself; --writes-ok lets it write outside of its folder");
+    throw Error(
+        ErrorKind::failed, fmt::format("the program fails as it is: {}", reason), program,
+        "see whether it runs by itself, and give --minutes or --writes-ok if it needs them");
   }
   throw input_error(
       "no process with a rank stepped an optimizer of PyTorch, so the program's steps are not "

@@ -130,7 +130,7 @@ void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const Measu
   }
 }
 
-bool has_elements_of(const MeasuredRun& run, const MeasuredRun& seen) {
+bool is_as_large_as(const MeasuredRun& run, const MeasuredRun& seen) {
   const double there = seen.elements_of_sample();
   return std::abs(run.elements_of_sample() - there) <= kNamed / 100 * there;
 }

@@ -40,7 +40,7 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
 void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const MeasuredRun& seen);
 
 // Whether samples are as large as there, to within the least cost that is named.
-bool has_elements_of(const MeasuredRun& run, const MeasuredRun& seen);
+bool is_as_large_as(const MeasuredRun& run, const MeasuredRun& seen);
 
 // "In 5 profiled steps rank 1, the slowest, took 12 ms for one: 61 % computing, ..."
 std::string describe_profile(const KinetoRun& trace);

@@ -33,8 +33,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Measured.
-constexpr int kMostSteps = 400;
+constexpr int kMostSteps = 400;  // measured
 constexpr double kMeasuredSeconds = 3;
 constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
@@ -417,7 +416,7 @@ class WhyStudy {
           continue;
         }
         const bool is_repeated = variants[i].name == kNoWait || variants[i].name == kDropped;
-        if (is_repeated && !has_elements_of(run, seen_)) {
+        if (is_repeated && !is_as_large_as(run, seen_)) {
           reasons[variants[i].name] = "recorded batches are larger or smaller than measured ones";
           continue;
         }

@@ -40,8 +40,7 @@ RANKS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"
          ("SLURM_PROCID", "SLURM_NTASKS"))
 LOCAL = (("LOCAL_RANK", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
          ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"))
-# Of Slurm's steps that are no tasks of srun, as a batch script.
-SLURMS_OWN = 0xfffffff0
+SLURMS_OWN = 0xfffffff0  # steps of Slurm that are no tasks of srun, as a batch script
 # What waits for a GPU to read a value of it.
 READS = ("item", "tolist", "__float__", "__int__", "__bool__")
 TAKEN_OWN = ("all_reduce", "reduce", "barrier", "all_gather", "all_gather_into_tensor", "all_gather_object", "gather")
@@ -528,8 +527,9 @@ class Hook:
             steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, starts=self.starts,
             ratio=self.ratio(),
             samples=self.samples - self.samples_before if self.counted is not None else 0, batch=self.largest,
-            batches=self.batches, elements=self.elements, repeated=self.repeated, dropped=self.dropped, wait=self.wait, own_calls=self.own[0],
-            own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
+            batches=self.batches, elements=self.elements, repeated=self.repeated, dropped=self.dropped, wait=self.wait,
+            own_calls=self.own[0], own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1],
+            overhead=self.overhead,
             sync_seconds=self.syncs[1],
             threads=self.torch.get_num_threads(), workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
             on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),

@@ -21,7 +21,7 @@ def hold(settings):
     """Of processes that a daemon starts, as Slurm's tasks: they do not inherit what the kernel refuses the launcher."""
     with open("/proc/self/status", encoding="utf-8") as status:
         is_held = "NoNewPrivs:\t1" in status.read() or "held" in settings
-    if not is_held and hasattr(sys, "orig_argv"):
+    if not is_held and hasattr(sys, "orig_argv") and os.access(settings["paceline"], os.X_OK):
         os.environ["PACELINE_WHY"] = json.dumps(dict(settings, held=True))
         os.execv(settings["paceline"], [settings["paceline"], "why", "--", sys.executable] + sys.orig_argv[1:])
 

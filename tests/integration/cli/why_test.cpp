@@ -60,31 +60,26 @@ TEST_F(WhyOfProgram, HoldsRanksThatADaemonStarts) {
   }
   const std::string outside = folder().string() + ".notes.txt";  // beside it
   std::ofstream(outside) << "mine\n";
-  std::ofstream(folder() / "daemon.py") << R"(
-import json, socket, subprocess
-served = socket.create_server(("127.0.0.1", 0))
-with open("port", "w") as out:
-    out.write(str(served.getsockname()[1]))
-while True:
-    with served.accept()[0] as asked, asked.makefile("rw") as stream:
-        task = json.loads(stream.readline())
-        stream.write("%d\n" % subprocess.run(**task).returncode)
+  std::ofstream(folder() / "daemon.py") << R"(import subprocess, sys
+from multiprocessing.connection import Listener
+with Listener(sys.argv[1]) as served:
+    while True:
+        with served.accept() as task:
+            task.send(subprocess.run(**task.recv()).returncode)
 )";
-  std::ofstream(folder() / "srun.py") << R"(
-import json, os, socket, sys
-with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as asked, asked.makefile("rw") as stream:
-    task = {"args": [sys.executable] + sys.argv[2:], "env": dict(os.environ), "cwd": os.getcwd()}
-    stream.write(json.dumps(task) + "\n")
-    stream.flush()
-    sys.exit(int(stream.readline()))
+  std::ofstream(folder() / "srun.py") << R"(import os, sys
+from multiprocessing.connection import Client
+with Client(sys.argv[1]) as task:
+    words = [sys.executable] + sys.argv[2:]
+    task.send({"args": words, "env": dict(os.environ), "cwd": os.getcwd()})
+    sys.exit(task.recv())
 )";
-  const Ran ran = shell(
-      "python3 daemon.py & trap \"kill $!\" EXIT; until test -s port; do sleep 0.1; done; "
-      "PYTHONPATH=" +
-      kPrograms.string() +
-      " paceline why -- python3 srun.py $(cat port) launch.py train.py --steps 20 --shell "
-      "'echo x >> " +
-      outside + "'");
+  const std::string asked = folder().string() + ".asked";
+  const Ran ran = shell("python3 daemon.py " + asked + " & trap \"kill $!\" EXIT; until test -S " +
+                        asked + "; do sleep 0.1; done; PYTHONPATH=" + kPrograms.string() +
+                        " paceline why -- python3 srun.py " + asked +
+                        " launch.py train.py --steps 20 --shell 'echo x >> " + outside + "'");
+  fs::remove(asked);
   expect_parts(ran.err, {"ended after 20 steps"});
   EXPECT_EQ(file_text(outside), "mine\n");
   fs::remove(outside);

@@ -87,13 +87,13 @@ TEST(WhyVariants, ALoaderOnlyTakesCpusFromStepsIfItHasWorkers) {
 // As texts are, each batch of which is as long as its longest.
 TEST(WhyVariants, RecordedBatchesThatAreLargerThanLaterOnesAreKnown) {
   MeasuredRun seen = make_seen(2, 16), repeated = seen;
-  EXPECT_TRUE(has_elements_of(repeated, seen));  // none has tensors
+  EXPECT_TRUE(is_as_large_as(repeated, seen));  // none has tensors
   seen.elements = repeated.elements = 1000;
-  EXPECT_TRUE(has_elements_of(repeated, seen));
+  EXPECT_TRUE(is_as_large_as(repeated, seen));
   repeated.elements = 1050;
-  EXPECT_FALSE(has_elements_of(repeated, seen));
+  EXPECT_FALSE(is_as_large_as(repeated, seen));
   repeated.samples *= 1.05;
-  EXPECT_TRUE(has_elements_of(repeated, seen));
+  EXPECT_TRUE(is_as_large_as(repeated, seen));
 }
 
 TEST(WhyVariants, WaitsForTheGpuAreTakenAwayWhereTheyCost) {
