@@ -65,7 +65,8 @@ void check_steps(const MeasuredRun& seen, const std::string& program) {
   }
 }
 
-void refuse(const std::string& program, const std::string& reason) {
+void refuse(const std::string& program, const std::string& reason, bool is_slow) {
+  if (is_slow) throw input_error("its first run " + reason, program, "give more with --minutes");
   if (!reason.empty()) {
     throw Error(
         ErrorKind::failed, fmt::format("the program fails as it is: {}", reason), program,

@@ -17,7 +17,7 @@ void read_profile(const std::filesystem::path& out, WhyEvidence& evidence);
 // Throws input where its steps are too few or not known, or it has one replica.
 void check_steps(const MeasuredRun& seen, const std::string& program);
 
-// Throws failed; input without a reason: it ended well, and no rank made a step.
-[[noreturn]] void refuse(const std::string& program, const std::string& reason);
+// Throws failed; input where it took too long, or ended well and no rank made a step: no reason.
+[[noreturn]] void refuse(const std::string& program, const std::string& reason, bool is_slow);
 
 }  // namespace paceline

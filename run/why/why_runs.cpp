@@ -41,8 +41,6 @@ constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 constexpr double kMostTimes = 4, kSlack = 60;
 constexpr std::size_t kShownLog = 4000;  // bytes of a first run that failed
 
-enum class Log { hidden, shown };
-
 class WhyStudy {
  public:
   explicit WhyStudy(const WhyRequest& request)
@@ -136,7 +134,7 @@ class WhyStudy {
     save_settings();
     setenv(kLaunchVariable, launch_file().c_str(), 1);
     if (launch_.copy.is_on_other_storage()) {
-      note("What it reads and saves in this folder was measured in TMPDIR, on another storage.");
+      note("The copies were in TMPDIR, on another storage than this folder.");
     }
     if (!can_hold_writes() && !request_.writes_ok) {
       outcome_.evidence.warnings.emplace_back(
@@ -225,7 +223,7 @@ class WhyStudy {
     const auto seen = look_at(
         {"look", json_text({{"replicas", "0"}, {"profile", kProfiledSteps}}), gpus}, reason);
     if (outcome_.stopped_by != 0) return;
-    if (!seen) refuse(program(), reason);
+    if (!seen) refuse(program(), reason, longest_ == 0);
     seen_ = *seen;
     check_steps(seen_, program());
     if (!seen_.is_on_gpu) device_ = "cpu";
@@ -240,7 +238,7 @@ class WhyStudy {
     // A program that waits for the other ranks does so for long.
     timeout_ = kSlack + kMostTimes * longest_;
     reason = "it trained no step that the hook saw";
-    seen_alone_ = look_at({"look-alone", "{}", 1}, reason, Log::hidden);
+    seen_alone_ = look_at({"look-alone", "{}", 1}, reason, false);
     if (!seen_alone_ && outcome_.stopped_by == 0) {  // as Lightning below torchrun
       hook_settings_["keeps_sizes"] = true;
       save_settings();
@@ -258,7 +256,7 @@ class WhyStudy {
 
   // What the hook wrote in a run of this program alone. Empty: `reason` says why it wrote nothing.
   std::optional<MeasuredRun> look_at(const Variant& variant, std::string& reason,
-                                     Log log_of_failure = Log::shown) {
+                                     bool shows_log = true) {
     const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
     RunnerSetup setup;
     setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
@@ -272,7 +270,7 @@ class WhyStudy {
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
-    if (log_of_failure == Log::hidden) return std::nullopt;
+    if (!shows_log) return std::nullopt;
     for (const fs::directory_entry& log : fs::directory_iterator(plan.study / "logs")) {
       std::string text = read_text(log.path());
       if (text.size() > kShownLog) text.erase(0, text.find('\n', text.size() - kShownLog) + 1);
@@ -317,7 +315,7 @@ class WhyStudy {
     run_plan(plan_, setup, runs);
     load_rounds(variants);
     note_failures();
-    if (given_up_.contains(kAsItIs)) refuse(program(), why_given_up_);
+    if (given_up_.contains(kAsItIs)) refuse(program(), why_given_up_, false);
     outcome_.verdict = judge_why(outcome_.evidence);
     outcome_.study = study_;
     save_made_runs(variants);

@@ -20,6 +20,12 @@ TEST_F(WhyCauses, NamesTinyBucketsSavesAndTheSmallerBatch) {
   EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
 }
 
+TEST_F(WhyCauses, EndsAFirstRunThatIsTooLong) {
+  const Ran ran = shell("paceline why --minutes 0.01 -- python3 -c 'import time; time.sleep(900)'");
+  EXPECT_EQ(ran.code, 65);
+  expect_parts(ran.err, {"its first run took longer than 1 min", "--minutes"});
+}
+
 // The fifth, of the first round.
 TEST_F(WhyCauses, SaysThatARunFailedOnce) {
   const std::string runs = folder().string() + ".runs";  // beside it

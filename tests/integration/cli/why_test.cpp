@@ -111,12 +111,14 @@ TEST_F(WhyOfProgram, ArgumentsThatNameTheFolderLeadIntoItsCopy) {
   const std::string fresh =
       "test ! -e $TMPDIR/left.$RANK && touch $TMPDIR/left.$RANK && test $OUTPUT_DIR = $PWD/out && "
       "test -L conda && test -n \"$MPLCONFIGDIR\" && mkdir -p $MPLCONFIGDIR";
-  const Ran ran = shell("OUTPUT_DIR=$PWD/out PYTHONPATH=" + kPrograms.string() +
+  const Ran ran = shell("TMPDIR=/dev/shm OUTPUT_DIR=$PWD/out PYTHONPATH=" + kPrograms.string() +
                         " paceline why --json --minutes 0.1 -- python3 $PWD/launch.py $PWD/train.py"
                         " --steps 134 --checks-size --write=$PWD/own.txt --shell '" +
                         fresh + " || kill $PPID'");
   EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
   EXPECT_FALSE(parse_json(ran.out).at("efficiency").is_null());
+  const bool is_other = shell("stat -c %d .").out != shell("stat -c %d /dev/shm").out;
+  EXPECT_EQ(ran.out.find("on another storage") != std::string::npos, is_other);
   EXPECT_EQ(files(), before);
 }
 
@@ -271,6 +273,8 @@ TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsOfRanksWithou
   EXPECT_EQ(critic.at("samples"), 26 * 2 * 16);
   EXPECT_EQ(hooked("{}", "--images").at("samples"), 26 * 2 * 16);
   EXPECT_EQ(hooked("{}", "--replaced").at("steps"), 26);
+  EXPECT_EQ(hooked("{}", "--mpi --unsized").at("steps"), 26);
+  EXPECT_TRUE(fs::exists(folder() / "finalized"));
   EXPECT_EQ(hooked("{}", "--uneven --epoch 20").at("steps_in_all"), 60);
 }
 

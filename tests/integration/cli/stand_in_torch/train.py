@@ -7,7 +7,9 @@ import os
 import pickle
 import socket
 import sys
+import threading
 import time
+import types
 
 importlib.util.find_spec("torch")  # as libraries ask whether there is one
 
@@ -29,7 +31,7 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("mpi", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -69,6 +71,16 @@ class Stream(torch.utils.data.IterableDataset):
 
     def __init__(self, batches):
         self.batches = batches
+
+    def __floordiv__(self, _):
+        return 1  # as it may wrongly say
+
+
+class Unsized:
+    batches = 100
+
+    def __floordiv__(self, _):
+        raise ValueError("of a sampler")
 
 
 def train():
@@ -111,11 +123,15 @@ def train():
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
+    if options.mpi:
+        sys.modules["mpi4py.MPI"] = types.SimpleNamespace(
+            Is_initialized=lambda: True, Is_finalized=lambda: False, Finalize=lambda: open("finalized", "w").close())
     first = torch.optim.Optimizer(0.1) if options.replaced else None
     fewer = 3 if options.uneven and rank == 1 else 0
     step, samples = 0, (options.epoch - fewer) * batch
     while step < options.steps:
         data = Shard(samples) if options.shards else Stream(options.epoch) if options.stream else samples
+        data = Unsized() if options.unsized else data
         for number, each in enumerate(torch.utils.data.DataLoader(data, batch)):
             features = each.pop("features")
             if options.in_place:
@@ -156,6 +172,8 @@ def train():
             if step >= options.steps:
                 break
         del data
+        if threading.active_count() > 1:
+            sys.exit("a thread of the hook is left")
         for _ in range(fewer):  # as in join()
             torch.nn.parallel.distributed._DDPJoinHook(model).main_hook()
         if options.evaluate:
