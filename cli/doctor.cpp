@@ -99,9 +99,7 @@ int doctor(bool json, bool frameworks, const std::string& site, const SupportBun
     return 0;
   }
   print("{}", json ? format_json(diagnosis) : format_diagnosis(diagnosis));
-  const bool blocked = std::any_of(diagnosis.problems.begin(), diagnosis.problems.end(),
-                                   [](const Problem& problem) { return problem.blocks; });
-  return blocked ? 1 : 0;
+  return std::ranges::any_of(diagnosis.problems, &Problem::blocks) ? 1 : 0;
 }
 
 }  // namespace

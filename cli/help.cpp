@@ -136,12 +136,9 @@ class Help : public CLI::FormatterBase {
     std::vector<std::string> groups;
     for (std::string group : app.get_groups()) {
       if (group.ends_with(kRarely)) group.resize(group.size() - std::string_view(kRarely).size());
-      if (!group.empty() && std::find(groups.begin(), groups.end(), group) == groups.end()) {
-        groups.push_back(group);
-      }
+      if (!group.empty() && !std::ranges::count(groups, group)) groups.push_back(group);
     }
-    std::stable_partition(groups.begin(), groups.end(),
-                          [](const std::string& group) { return group == kMostUsed; });
+    std::ranges::stable_partition(groups, [](const auto& group) { return group == kMostUsed; });
     const auto general = std::find(groups.begin(), groups.end(), kGeneral);
     if (general != groups.end()) std::rotate(general, general + 1, groups.end());
     return groups;

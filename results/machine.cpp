@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "engine/core/pattern.h"
@@ -79,14 +80,11 @@ bool alike(const Machine& a, const Machine& b) {
 }
 
 std::vector<Machine> kinds_of_machines(std::vector<Machine> machines) {
-  std::stable_sort(machines.begin(), machines.end(),
-                   [](const Machine& a, const Machine& b) { return facts_in(a) > facts_in(b); });
+  std::ranges::stable_sort(machines, std::greater(), facts_in);
   std::vector<Machine> unlike;
   for (const Machine& machine : machines) {
-    const bool is_new = machine.is_known() &&
-                        std::none_of(unlike.begin(), unlike.end(),
-                                     [&](const Machine& known) { return alike(known, machine); });
-    if (is_new) unlike.push_back(machine);
+    const auto is_it = [&](const Machine& known) { return alike(known, machine); };
+    if (machine.is_known() && std::ranges::none_of(unlike, is_it)) unlike.push_back(machine);
   }
   return unlike;
 }

@@ -104,9 +104,7 @@ void check_range(const Parameter& parameter, double number, std::string_view tex
 void check_choice(const Parameter& parameter, const std::string& text, const std::string& where) {
   if (parameter.values.empty()) return;
   const auto choices = split(parameter.values, '|');
-  if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-    refuse(parameter, text, join(choices, ", "), where);
-  }
+  if (!std::ranges::count(choices, text)) refuse(parameter, text, join(choices, ", "), where);
 }
 
 Value checked(const Parameter& parameter, const Value& value, const std::string& where,

@@ -114,8 +114,7 @@ void check_counts(const CollectiveBenchOptions& options) {
 
 bool is_wrong(const RunRecord& record) {
   const auto& rows = record.collective->rows;
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const CollectiveRow& row) { return row.wrong.value_or(0) > 0; });
+  return std::ranges::any_of(rows, [](const auto& row) { return row.wrong.value_or(0) > 0; });
 }
 
 // One process's share of a bench of one backend.

@@ -26,14 +26,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::size_t failures(const InterleavedRecords& result) {
-  std::size_t count = 0;
-  for (const StoreContent& side : result.sides) {
-    count += count_where(side.records, [](const Record& r) { return !r->completed(); });
-  }
-  return count;
-}
-
 // Where fresh runs go: a folder of the user's, or one that goes with this object.
 class FreshRuns {
  public:
@@ -79,7 +71,10 @@ class FreshRuns {
     }
   }
   void add(const InterleavedRecords& result) {
-    if (failures(result) > 0 || result.stopped_by != 0) is_ours_ = false;
+    const auto has_failed = [](const StoreContent& side) {
+      return !std::ranges::all_of(side.records, [](const Record& r) { return r->completed(); });
+    };
+    if (result.stopped_by != 0 || std::ranges::any_of(result.sides, has_failed)) is_ours_ = false;
   }
 
  private:
@@ -332,10 +327,7 @@ std::vector<RunStatus> list_rounds(const InterleavedRuns& plan, int first, int l
   std::vector<RunStatus> runs;
   for (const ScheduledRun& run :
        schedule_sides(plan.sides.front().points.size(), plan.sides.size(), last, plan.seed)) {
-    if (run.repeat < first) continue;
-    RunStatus status;
-    status.run = run;
-    runs.push_back(status);
+    if (run.repeat >= first) runs.push_back({.run = run});
   }
   return runs;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -148,20 +149,14 @@ GpuFacts brief(const GpuFacts& gpu, const GpuFacts& first) {
 
 // As published tables give it.
 std::optional<double> mean_utilization(const std::vector<GpuFacts>& gpus) {
-  double sum = 0;
-  int known = 0;
-  for (const GpuFacts& gpu : gpus) {
-    if (!gpu.utilization) continue;
-    sum += *gpu.utilization;
-    ++known;
-  }
-  return known > 0 ? std::optional(sum / known) : std::nullopt;
+  const auto known = known_values(gpus, &GpuFacts::utilization);
+  if (known.empty()) return std::nullopt;
+  return summed(known, std::identity()) / static_cast<double>(known.size());
 }
 
 void summarize(GpuUse& use) {
   use.utilization = mean_utilization(use.each);
-  use.throttled = std::any_of(use.each.begin(), use.each.end(),
-                              [](const GpuFacts& gpu) { return gpu.throttled.value_or(false); });
+  use.throttled = std::ranges::any_of(use.each, [](const auto& g) { return g.throttled == true; });
   if (use.each.size() > kFullyDescribed) {
     std::transform(use.each.begin() + 1, use.each.end(), use.each.begin() + 1,
                    [&](const GpuFacts& gpu) { return brief(gpu, use.each.front()); });
@@ -206,18 +201,13 @@ EnergyReport::EnergyReport(const ChosenGpus& gpus, bool is_first_of_node)
     : gpus_(gpus.cards().size()),
       watch_(std::make_unique<EnergyWatch>(find_counters(gpus, is_first_of_node), kParts)) {}
 
-void EnergyReport::measure_idle(World& world) {
-  std::vector<double> mine(world.communicators().size());
-  mine.front() = watch_->glance_seconds();
-  const std::vector<double> all = gather(world, mine);
-  sleep_idle(*std::max_element(all.begin(), all.end()));
-}
-
-void EnergyReport::measure_idle_here() {
-  sleep_idle(watch_->glance_seconds());
-}
-
-void EnergyReport::sleep_idle(double seconds) {
+void EnergyReport::measure_idle(World* world) {
+  double seconds = watch_->glance_seconds();
+  if (world != nullptr) {
+    std::vector<double> mine(world->communicators().size());
+    mine.front() = seconds;
+    seconds = std::ranges::max(gather(*world, mine));
+  }
   if (seconds == 0) return;
   watch_->enter(kIdle);
   std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, kShortestGlance)));
@@ -391,9 +381,7 @@ LoadFacts LoadReport::collect(World& world, bool ranks_share_cpus) const {
 LoadFacts summarize(std::vector<LoadFacts> processes) {
   std::erase_if(processes, [](const LoadFacts& load) { return !(load.cpu_seconds > 0); });
   if (processes.empty()) return {};
-  std::stable_sort(processes.begin(), processes.end(), [](const LoadFacts& a, const LoadFacts& b) {
-    return a.other_cpu_share.value_or(0) > b.other_cpu_share.value_or(0);
-  });
+  std::ranges::stable_sort(processes, std::greater(), &LoadFacts::other_cpu_share);
   LoadFacts facts = most(processes);
   facts.worst_other_cpu_share = facts.other_cpu_share;
   facts.other_cpu_share = overall_share(processes);

@@ -20,10 +20,9 @@ class EnergyReport {
  public:
   EnergyReport(const ChosenGpus& gpus, bool is_first_of_node);
 
-  // Sleeps on all ranks as long as the slowest meter takes to tell the power before the first step.
-  // Collective.
-  void measure_idle(World& world);
-  void measure_idle_here();
+  // Sleeps on all ranks (collective), or on this process (null), as long as the slowest meter takes
+  // to tell the power before the first step.
+  void measure_idle(World* world);
   void enter(RunPart part);
 
   // Combines all nodes, and returns the same on every rank. Collective.
@@ -32,7 +31,6 @@ class EnergyReport {
   EnergyFacts collect_here(int nodes);
 
  private:
-  void sleep_idle(double seconds);
   std::vector<MeterFacts> meters();
 
   std::size_t gpus_;

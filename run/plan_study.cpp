@@ -23,8 +23,7 @@ namespace paceline {
 namespace fs = std::filesystem;
 
 bool engine_is_here() {
-  const auto& backends = known_names().backends;
-  return std::any_of(backends.begin(), backends.end(), [](const Name& n) { return n.built; });
+  return std::ranges::any_of(known_names().backends, &Name::built);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "results/csv.h"
+#include "results/import/lines.h"
 #include "results/run_record.h"
 #include "run/program_run.h"
 #include "run/result_pattern.h"
@@ -86,12 +87,6 @@ struct PrintedLine {
 
   std::string place() const { return fmt::format("line {}", number); }
 };
-
-// The mark of UTF-8 that Windows programs begin a text with, also one that follows another.
-std::string_view without_mark(std::string_view line) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  return line.starts_with(kMark) ? line.substr(kMark.size()) : line;
-}
 
 // "key=value" or "key: value"; quotes around the value are dropped.
 std::optional<std::string> value_of_key(std::string_view line, std::string_view key) {
@@ -377,7 +372,7 @@ struct ProgramResults::Finder {
     std::size_t number = 0;
     for (const std::string& line : split(read_text(file, kMaxFile), '\n')) {
       ++number;
-      if (const auto value = value_of_key(without_mark(line), source.what)) {
+      if (const auto value = value_of_key(without_byte_order_mark(line), source.what)) {
         found.add(*value, [number] { return fmt::format("line {}", number); });
       }
     }
@@ -425,7 +420,7 @@ void ProgramResults::search(std::string_view output) {
   while (!output.empty()) {
     const std::size_t end = std::min(output.find_first_of("\r\n"), output.size());
     ++number;
-    std::string_view text = without_mark(output.substr(0, end));
+    std::string_view text = without_byte_order_mark(output.substr(0, end));
     PrintedLine line{.number = number};
     for (const LineFault fault : {LineFault::cut, LineFault::met}) {
       if (!text.ends_with(static_cast<char>(fault))) continue;

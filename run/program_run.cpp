@@ -162,7 +162,7 @@ class ProgramRun {
     GpuReport gpu_report(gpus, affinity_);
     gpu_report.warn_of_far_cpus(nullptr);
     EnergyReport energy(gpus, true);
-    energy.measure_idle_here();
+    energy.measure_idle(nullptr);
     const LoadMeter meter(cpus_, {}, use_of_children);
     const double start = now_seconds();
     energy.enter(RunPart::training);

@@ -8,6 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 
@@ -212,10 +213,7 @@ double ResultNumbers::picked() const {
     case Pick::median:
       break;
   }
-  std::vector<double> sorted = all_;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return median(all_);
 }
 
 std::vector<double> ResultNumbers::numbers() const {

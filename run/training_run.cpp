@@ -109,7 +109,7 @@ class TrainingRun {
     report.warn_of_far_cpus(&world);
     if (process_.local_rank == 0) warn_of_busy_cpus(facts_.cards, process_.local_size);
     EnergyReport energy(world.gpus(), process_.local_rank == 0);
-    energy.measure_idle(world);
+    energy.measure_idle(&world);
     const LoadReport load(cpus_);
     TrainingOutcome outcome = train(world, energy);
     if (process_.rank == 0 && outcome.trace) log_trace(*outcome.trace);

@@ -150,10 +150,8 @@ CpuAssignment assign_cpus(const LaunchSpec& launch, const ProcessRank& process) 
     if (task == process.local_rank) of_replicas.push_back(numa[i]);
   }
   const CpuSet mine = cpus_of_task(topology.cpus, process, cpus_of_one, of_tasks);
-  std::vector<Cpu> cpus;
-  for (const Cpu& cpu : topology.cpus) {
-    if (std::find(mine.begin(), mine.end(), cpu.id) != mine.end()) cpus.push_back(cpu);
-  }
+  std::vector<Cpu> cpus = topology.cpus;
+  std::erase_if(cpus, [&](const Cpu& cpu) { return !std::ranges::count(mine, cpu.id); });
   return {topology.cpu_model,
           split_cpus(cpus, replicas_here, layout.cpus_per_replica, of_replicas),
           {topology.machine_cpus, topology.memory_bytes, network_ports()}};

@@ -22,10 +22,8 @@ namespace {
 constexpr char kNoSlurm[] = "log in to a node that has Slurm's commands in PATH";
 
 std::string on_one_line(const std::string& text) {
-  std::vector<std::string> lines;
-  for (const std::string& line : split(text, '\n')) {
-    if (!trim(line).empty()) lines.emplace_back(trim(line));
-  }
+  auto lines = mapped(split(text, '\n'), [](const auto& line) { return std::string(trim(line)); });
+  std::erase(lines, "");
   return join(lines, "; ");
 }
 

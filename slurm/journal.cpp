@@ -156,17 +156,7 @@ void Journal::begin(const std::string& session, const std::string& spec, const s
 }
 
 void Journal::planned(const std::string& session, const JobArray& array,
-                      const std::vector<Element>& elements) {
-  describe("planned", session, array, elements);
-}
-
-void Journal::later(const std::string& session, const JobArray& array,
-                    const std::vector<Element>& elements) {
-  describe("later", session, array, elements);
-}
-
-void Journal::describe(const std::string& event, const std::string& session, const JobArray& array,
-                       const std::vector<Element>& elements) {
+                      const std::vector<Element>& elements, bool later) {
   Json rows = Json::array();
   for (const Element& element : elements) {
     rows.push_back({{"point", element.point},
@@ -183,7 +173,7 @@ void Journal::describe(const std::string& event, const std::string& session, con
                             {"elements", rows}};
   Folder(study_).replace_file(file_of_array(session, array.name, ".json"),
                               json_text(description, 1) + "\n");
-  append({{"event", event},
+  append({{"event", later ? "later" : "planned"},
           {"session", session},
           {"array", array.name},
           {"shape", array.shape.text()},

@@ -46,17 +46,13 @@ class Journal {
   // fails.
   void begin(const std::string& session, const std::string& spec, const std::string& site);
   void planned(const std::string& session, const JobArray& array,
-               const std::vector<Element>& elements);
-  void later(const std::string& session, const JobArray& array,
-             const std::vector<Element>& elements);
+               const std::vector<Element>& elements, bool later = false);
   void sending(const std::string& session, const std::string& array);  // call before sbatch
   void sent(const std::string& session, const std::string& array, std::int64_t job);
   void refused(const std::string& session, const std::string& array, const std::string& why);
   void cancelled(const std::vector<std::int64_t>& jobs);
 
  private:
-  void describe(const std::string& event, const std::string& session, const JobArray& array,
-                const std::vector<Element>& elements);
   void append(const Json& event);
   void apply(const Json& event);
   SentArray* find(const std::string& session, const std::string& array);

@@ -12,14 +12,9 @@ namespace paceline {
 namespace {
 
 std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (const std::string& line : split(text, '\n')) {
-    const std::string plain(trim(line));
-    if (!plain.empty() && std::find(lines.begin(), lines.end(), plain) == lines.end()) {
-      lines.push_back(plain);
-    }
-  }
-  return lines;
+  auto lines = mapped(split(text, '\n'), [](const auto& line) { return std::string(trim(line)); });
+  std::erase(lines, "");
+  return each_once(lines);
 }
 
 class Checker {

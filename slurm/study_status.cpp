@@ -37,8 +37,7 @@ const Phase& phase_style(RunPhase phase) {
 using Runs = std::vector<const RunView*>;
 
 std::size_t count_runs(const Runs& runs, RunPhase phase) {
-  return static_cast<std::size_t>(std::count_if(
-      runs.begin(), runs.end(), [&](const RunView* run) { return run->phase == phase; }));
+  return count_where(runs, [&](const RunView* run) { return run->phase == phase; });
 }
 
 // Runs that have a value in common, in the order of the first of each.
@@ -72,9 +71,7 @@ std::string make_bar(const Runs& runs) {
 
 // `runs` are those of one point.
 std::string point_line(Runs runs, std::size_t width) {
-  std::sort(runs.begin(), runs.end(), [](const RunView* a, const RunView* b) {
-    return a->element.repeat < b->element.repeat;
-  });
+  std::ranges::sort(runs, {}, [](const RunView* run) { return run->element.repeat; });
   std::string text = fmt::format("  {:<{}}  {} {} of {} done", runs.front()->element.point, width,
                                  make_bar(runs), count_runs(runs, RunPhase::done), runs.size());
   std::vector<RepeatReason> reasons;
@@ -121,10 +118,7 @@ int sort_key(const Runs& point) {
 
 std::string point_lines(const Runs& runs, std::size_t most) {
   std::vector<Runs> points = grouped(runs, [](const RunView& run) { return run.element.point; });
-  if (points.size() > most) {
-    std::stable_sort(points.begin(), points.end(),
-                     [](const Runs& a, const Runs& b) { return sort_key(a) < sort_key(b); });
-  }
+  if (points.size() > most) std::ranges::stable_sort(points, {}, sort_key);
   const std::size_t shown = std::min(most, points.size());
   std::size_t width = 0;
   for (std::size_t i = 0; i < shown; ++i) {

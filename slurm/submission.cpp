@@ -324,7 +324,7 @@ std::size_t send_submission(const Submission& submission, const Site& site, cons
     journal.planned(setup.session, array, list_elements(plan, resolved, array));
   }
   for (const auto& [array, elements] : later) {
-    if (!elements.empty()) journal.later(setup.session, *array, elements);
+    if (!elements.empty()) journal.planned(setup.session, *array, elements, true);
   }
   std::set<std::int64_t> jobs = submission.jobs_in_queue;
   std::size_t sent = 0;

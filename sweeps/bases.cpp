@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/core/text.h"
 #include "results/match.h"
 #include "results/names.h"
 #include "results/run_record.h"
@@ -28,10 +29,8 @@ bool counts(const PlannedPoint& planned) {
 }  // namespace
 
 std::vector<std::string> missing_bases(const std::vector<PlannedPoint>& points) {
-  const bool one_size = std::all_of(points.begin(), points.end(), [&](const PlannedPoint& planned) {
-    return planned.layout.gpus == points.front().layout.gpus;
-  });
-  if (one_size) return {};  // a study of settings
+  const auto sizes = distinct(points, [](const PlannedPoint& each) { return each.layout.gpus; });
+  if (sizes.size() < 2) return {};  // a study of settings
   const MatchRule with_cpus = MatchRule::planned_base();
   MatchRule without_cpus = with_cpus;
   without_cpus.cpus = MatchCpus::none;

@@ -261,14 +261,10 @@ class Expander {
       if (!planned.cannot_run.empty()) continue;  // there is a note on it
       planned.cannot_run = machine_.check(planned);
       if (planned.cannot_run.empty()) continue;
-      const auto known = std::find_if(hindered.begin(), hindered.end(), [&](const auto& entry) {
-        return entry.first == planned.cannot_run;
-      });
-      if (known == hindered.end()) {
-        hindered.push_back({planned.cannot_run, {planned.point.text()}});
-      } else {
-        known->second.push_back(planned.point.text());
-      }
+      auto known = std::ranges::find_if(
+          hindered, [&](const auto& entry) { return entry.first == planned.cannot_run; });
+      if (known == hindered.end()) known = hindered.insert(known, {planned.cannot_run, {}});
+      known->second.push_back(planned.point.text());
     }
     for (const auto& [why, points] : hindered) note(note_on(points, why));
     if (unbuilt_ == Unbuilt::keep) return;
@@ -428,10 +424,8 @@ class Expander {
 
   // Repeats the smallest point, which costs least and is the base of speed-ups.
   void add_control() {
-    const auto smallest = std::min_element(
-        expansion_.points.begin(), expansion_.points.end(),
-        [](const auto& a, const auto& b) { return a.layout.gpus < b.layout.gpus; });
-    PlannedPoint control = *smallest;
+    PlannedPoint control = *std::ranges::min_element(
+        expansion_.points, {}, [](const auto& each) { return each.layout.gpus; });
     for (Point* point : {&control.point, &control.parameters}) point->set(kControl, true);
     expansion_.points.push_back(std::move(control));
   }

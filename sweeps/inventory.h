@@ -68,8 +68,8 @@ enum class RunState { done, missing, failed, changed, elsewhere };
 struct RunStatus {
   ScheduledRun run;
   RunState state = RunState::missing;
-  std::string why;     // "no record", "failed: rank 1 was killed", ...; for a done run its record
-  double seconds = 0;  // of a done run: set-up, fit and evaluation; for the ETA
+  std::string why = {};  // "no record", "failed: rank 1 was killed", ...; for a done run its record
+  double seconds = 0;    // of a done run: set-up, fit and evaluation; for the ETA
   bool other_build = false;
   // Machine of a record that would complete it on a matching machine.
   std::string other_machine = {};

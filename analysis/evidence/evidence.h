@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/evidence/run.h"
+#include "engine/core/text.h"
 #include "results/expected_runs.h"
 #include "results/match.h"
 #include "results/store.h"
@@ -107,9 +109,7 @@ std::size_t drop_older_builds(std::vector<Run>& runs);
 
 template <typename Which>
 std::vector<Run> chosen(const std::vector<Run>& runs, Which which) {
-  std::vector<Run> result;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(result), which);
-  return result;
+  return mapped_if(runs, which, std::identity());
 }
 
 // Moves them out of `runs`.

@@ -285,8 +285,7 @@ void append(Side& side, Side more) {
 }  // namespace
 
 const Subject* Side::find(const std::string& subject) const {
-  const auto it = std::find_if(subjects.begin(), subjects.end(),
-                               [&](const Subject& mine) { return mine.name == subject; });
+  const auto it = std::ranges::find(subjects, subject, &Subject::name);
   return it == subjects.end() ? nullptr : &*it;
 }
 
@@ -400,8 +399,7 @@ Side read_side(const std::string& name, const std::vector<std::filesystem::path>
     throw usage_error(fmt::format("{} and {} are the same runs", name, other.name),
                       join(names, ", "), "name the runs of another build or day");
   }
-  const bool disturbed = std::any_of(side.subjects.begin(), side.subjects.end(),
-                                     [](const Subject& s) { return s.left_out > 0; });
+  const bool disturbed = std::ranges::any_of(side.subjects, &Subject::left_out);
   throw input_error(fmt::format("the {} has no run to compare", name), join(names, ", "),
                     !side.notes.empty() ? side.notes.front()
                     : disturbed ? "all of them are resumed, throttled or traced: run them again"

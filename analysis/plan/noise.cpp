@@ -333,8 +333,7 @@ class NoiseEstimator {
 }  // namespace
 
 const Level& Noise::level(const std::string& name) const {
-  const auto it = std::find_if(levels.begin(), levels.end(),
-                               [&](const Level& each) { return each.name == name; });
+  const auto it = std::ranges::find(levels, name, &Level::name);
   if (it == levels.end()) throw internal_error("no level " + name);
   return *it;
 }

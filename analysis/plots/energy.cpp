@@ -59,8 +59,7 @@ void ring_front(std::vector<PlotSeries>& all) {
   for (PlotSeries& series : all) {
     for (PlotPoint& point : series.points) points.push_back(&point);
   }
-  std::stable_sort(points.begin(), points.end(),
-                   [](const PlotPoint* a, const PlotPoint* b) { return a->x < b->x; });
+  std::ranges::stable_sort(points, {}, &PlotPoint::x);
   double least = std::numeric_limits<double>::infinity();
   for (PlotPoint* point : points) {
     point->ringed = *point->y < least;

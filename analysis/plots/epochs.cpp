@@ -68,9 +68,7 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
     if (source.comparison.best_of_size[i] && count_epochs(row) > 1) rows.push_back(&row);
   }
   if (rows.empty()) return {};
-  std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
-    return a->first()->layout.gpus < b->first()->layout.gpus;
-  });
+  std::ranges::stable_sort(rows, {}, [](const Row* row) { return row->first()->layout.gpus; });
   if (rows.size() > kMostEpochSeries) rows.resize(kMostEpochSeries);
   const std::vector<std::string> names = point_names(source.study, rows);
   Lines lines;

@@ -130,9 +130,7 @@ void fit_last_level(LinkNetwork& network, const std::vector<SumSample>& samples,
 }
 
 bool several_sizes(const std::vector<SumSample>& samples) {
-  return std::any_of(samples.begin(), samples.end(), [&](const SumSample& sample) {
-    return sample.replicas != samples.front().replicas;
-  });
+  return distinct(samples, &SumSample::replicas).size() > 1;
 }
 
 LinkNetwork fitted(SumForm form, const std::vector<SumSample>& inside,

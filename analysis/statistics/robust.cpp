@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 
@@ -77,14 +79,9 @@ std::vector<std::size_t> standing_out(std::span<const double> values, double lea
   constexpr double kFar = 6, kUsual = 1.4826;
   std::vector<std::size_t> found;
   if (most_outlying(values.size()) == 0) return found;
-  const auto find_middle = [](std::vector<double> all) {
-    std::sort(all.begin(), all.end());
-    return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
-  };
-  const double middle = find_middle({values.begin(), values.end()});
-  std::vector<double> deviations;
-  for (const double value : values) deviations.push_back(std::abs(value - middle));
-  const double limit = std::max(least, kFar * kUsual * find_middle(deviations));
+  const double middle = median({values.begin(), values.end()});
+  const auto deviations = mapped(values, [&](double value) { return std::abs(value - middle); });
+  const double limit = std::max(least, kFar * kUsual * median(deviations));
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (deviations[i] > limit) found.push_back(i);
   }

@@ -179,8 +179,7 @@ Difference pooled_difference(std::span<const double> left, std::span<const doubl
 std::vector<double> holm_adjusted(std::span<const double> p_values, std::size_t tests) {
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t i, std::size_t k) { return p_values[i] < p_values[k]; });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p_values[i]; });
   std::vector<double> adjusted(p_values.size());
   double largest = 0;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {

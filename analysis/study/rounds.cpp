@@ -57,9 +57,7 @@ std::vector<int> rounds_in(const ByRound& row) {
 std::vector<int> most_common_rounds(const std::map<std::size_t, ByRound>& rows) {
   std::map<std::vector<int>, std::size_t> counts;
   for (const auto& [row, rounds] : rows) counts[rounds_in(rounds)] += rounds.size();
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  return std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; })->first;
 }
 
 // The rows of `of` that are in `rows`.

@@ -374,9 +374,7 @@ const Flight* FailureSnapshot::of(int rank) const {
 
 std::vector<int> FailureSnapshot::late() const {
   if (flights_.size() < 2) return {};
-  const auto [least, most] =
-      std::minmax_element(flights_.begin(), flights_.end(),
-                          [](const Flight& a, const Flight& b) { return a.entered < b.entered; });
+  const auto [least, most] = std::ranges::minmax_element(flights_, {}, &Flight::entered);
   const auto fewest = least->entered;
   if (fewest == most->entered) return silent();
   return ranks_where(flights_, [&](const Flight& one) { return one.entered == fewest; });

@@ -195,9 +195,7 @@ class NcclReader {
     } else if (word_after("#") == "size" && text.find("count") != text.npos) {
       test().header.assign(words.begin() + 1, words.end());
       test().width = 0;
-      if (std::find(words.begin(), words.end(), "cputime") != words.end()) {
-        test().cpu_line = line.number;
-      }
+      if (std::ranges::count(words, "cputime")) test().cpu_line = line.number;
     } else if (text.find("Out of bounds values") != text.npos) {
       if (text.find("FAILED") != text.npos) test().verdict = trim(text.substr(1, 100));
     } else if (text.find("Avg bus bandwidth") != text.npos) {

@@ -147,7 +147,7 @@ TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
   const JobArray& sent = submission.arrays.front();
   journal.planned("A", sent, list_elements(plan_, resolved, sent));
   const JobArray& later = submission.later.front();
-  journal.later("A", later, list_elements(plan_, resolved, later));
+  journal.planned("A", later, list_elements(plan_, resolved, later), true);
   journal.sent("A", sent.name, 5);
   auto runs = view("5_[0-1]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 2 pending, 4 not submitted");
@@ -156,7 +156,7 @@ TEST_F(StudyView, WhatIsLeftForLaterIsReportedAndForgotOnceItIsSent) {
   runs = view("6_[0-5]|PENDING|Resources\n", "");
   EXPECT_EQ(phases_text(runs), "0 of 6 runs done, 6 pending");
   // A run that was sent before is what became of it, until it is sent again.
-  journal.later("C", later, list_elements(plan_, resolved, later));
+  journal.planned("C", later, list_elements(plan_, resolved, later), true);
   runs = view("", "6_5|TIMEOUT|0:0|n2\n");
   EXPECT_TRUE(runs[5].timed_out);
 }
