@@ -34,9 +34,7 @@ int why(const WhyArguments& arguments) {
   const Environment environment = environment_of_process();
   const std::string launch = environment_value(environment, kLaunchVariable);
   if (!launch.empty()) become_in_copy(launch, arguments.command);
-  const std::string settings = environment_value(environment, kHookVariable);
-  if (!settings.empty()) {
-    become_held(settings, arguments.command);
+  if (!environment_value(environment, kHookVariable).empty()) {
     throw usage_error("a run of a study by `why` cannot be made by itself", "why",
                       "call paceline why again");
   }

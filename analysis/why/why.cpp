@@ -1,9 +1,11 @@
 #include "analysis/why/why.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "analysis/statistics/anytime.h"
 #include "analysis/why/round_noise.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
@@ -116,19 +118,22 @@ Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points,
   Cause cause{rule.key, rule.name, rule.how, std::move(points)};
   const auto values = mapped(cause.points, [](const auto& point) { return point.second; });
   Difference mean = paired_difference(values, Stopping::by_results);
-  // Of what one run says, others say nothing.
-  if (!rule.points || rule.programs.size() > 1) {
-    VarianceOfOthers others = noise.of_others(rule.programs);
-    // Of 100 (1 - b) or 100 (a - b), with shares a and b of the cost of the program as it is, which
-    // varies in both. The others' variance is that of two costs.
-    const double a = rule.points ? noise.share(rule.programs.front()) : 0,
-                 b = noise.share(rule.programs.back());
-    others.variance *= 1e4 * (a * a + b * b + (a - b) * (a - b)) / 2;
-    mean = moderated(mean, others);
+  // Of 100 (1 - b) or 100 (a - b), with shares a and b of the cost of the program as it is, which
+  // varies in both; within a run, of less than 100 (b - b). The others' variance is that of two
+  // costs.
+  const double a = rule.points ? noise.share(rule.programs.front()) : 0,
+               b = noise.share(rule.programs.back());
+  cause.noise = noise.of_others(rule.programs);
+  cause.noise.variance *= 1e4 * (a * a + b * b + (a - b) * (a - b)) / 2;
+  const bool is_within_a_run = rule.points && rule.programs.size() == 1;
+  if (!is_within_a_run || values.size() < kFewestSequentialRuns) {
+    mean = moderated(mean, cause.noise);
   }
   cause.value = mean.mean;
-  if (cause.points.size() >= kFewestSequentialRuns) cause.interval = mean.interval(confidence);
-  if (cause.interval && cause.interval->low > kNamed) cause.state = CauseState::found;
+  if (cause.points.size() >= kFewestRounds) cause.interval = mean.interval(confidence);
+  if (cause.interval && cause.interval->low > 0 && cause.value >= kNamed) {
+    cause.state = CauseState::found;
+  }
   if (cause.interval && cause.interval->high < kLarge && cause.state != CauseState::found) {
     cause.state = CauseState::small;
   }
@@ -143,8 +148,32 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
     }
   }
   if (differences.empty()) return false;
-  const auto interval = paired_difference(differences, Stopping::by_results).interval(confidence);
+  const VarianceOfOthers noise = {left.noise.variance + right.noise.variance,
+                                  std::min(left.noise.degrees, right.noise.degrees)};
+  const auto interval =
+      moderated(paired_difference(differences, Stopping::by_results), noise).interval(confidence);
   return interval && interval->low > 0;
+}
+
+// Ranks do not gain by sharing a node: where the others are faster than one alone, they have less
+// work than their share, as of data that are divided by length. Then what the latest has is
+// compared with one alone.
+void compare_uneven_work(std::vector<Cause>& causes, const RoundNoise& noise, double confidence) {
+  const auto late = std::ranges::find(causes, "late", &Cause::key),
+             shared = std::ranges::find(causes, "shared_node", &Cause::key);
+  if (late == causes.end() || shared == causes.end() || late->value < kNamed ||
+      shared->value > -kNamed) {
+    return;
+  }
+  std::map<std::size_t, double> points;
+  for (const auto& [round, value] : shared->points) points[round] = value + late->points.at(round);
+  const CauseRule rule = {"late",
+                          "the latest rank",
+                          "ranks that do not wait, the slowest against one alone",
+                          {kNoSums, kAlone},
+                          [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
+  *late = make_cause(rule, std::move(points), noise, confidence);
+  causes.erase(shared);
 }
 
 bool comes_with_replicas(const Cause& cause) {
@@ -185,6 +214,35 @@ void find_first(WhyVerdict& verdict, double confidence) {
   }
 }
 
+// With the noise that was seen: after how many rounds a cause is found or small.
+std::size_t count_rounds_needed(const Cause& cause, double confidence) {
+  const auto values = mapped(cause.points, [](const auto& point) { return point.second; });
+  const Difference mean = paired_difference(values, Stopping::by_results);
+  const double own = mean.standard_error * std::sqrt(static_cast<double>(values.size()));
+  const double deviation = std::max(own, std::sqrt(cause.noise.variance));
+  const double margin = cause.value >= kLarge ? cause.value : kLarge - cause.value;
+  std::size_t rounds = kFewestRounds;
+  while (rounds < kMostCompared) {
+    const auto n = static_cast<double>(rounds);
+    const double width = anytime_quantile(rounds, confidence, 2 * (n - 1)) * deviation;
+    if (width < margin * std::sqrt(n)) break;
+    ++rounds;
+  }
+  return rounds;
+}
+
+void find_rounds_needed(WhyVerdict& verdict, double confidence) {
+  if (verdict.causes.empty()) return;
+  const Cause& largest = verdict.causes.front();
+  std::size_t needed = 0;
+  for (const Cause& cause : verdict.causes) {
+    const bool decides =
+        largest.value >= kLarge ? &cause == &largest : cause.state == CauseState::open;
+    if (decides) needed = std::max(needed, count_rounds_needed(cause, confidence));
+  }
+  if (needed < kMostCompared) verdict.rounds_needed = std::max(needed, verdict.rounds + 1);
+}
+
 // Rounds of tries have no runs of the others.
 bool is_of_causes(const WhyRound& round, const std::map<std::string, std::string>& tried) {
   return std::ranges::any_of(
@@ -207,42 +265,22 @@ bool MeasuredRun::falls_below(const MeasuredRun& alone) const {
          falls(samples / (ranks * steps), alone.samples / (alone.ranks * alone.steps));
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredRun, ranks, steps, steps_in_all, samples, elements,
+                                   batch, own_calls, seconds, others_seconds, first_seconds,
+                                   rank_0_seconds, epoch_seconds, slowest_rank, wait, own_seconds,
+                                   save_seconds, sync_seconds, overhead, saves, batches, ratio,
+                                   workers, threads, all_cpus, bucket_mb, changes_batches,
+                                   why_no_sums, staying)
+
 MeasuredRun read_measured_run(const std::filesystem::path& file) {
   const Json json = parse_json(read_text(file));
   MeasuredRun run;
   try {
-    run.ranks = json.at("ranks");
-    run.steps = json.at("steps");
-    run.steps_in_all = json.at("steps_in_all");
-    run.samples = json.at("samples");
-    run.elements = json.at("elements");
-    run.batch = json.at("batch");
-    run.own_calls = json.at("own_calls");
-    run.seconds = json.at("seconds");
-    run.others_seconds = json.at("others_seconds");
-    run.first_seconds = json.at("first_seconds");
-    run.rank_0_seconds = json.at("rank_0_seconds");
-    run.epoch_seconds = json.at("epoch_seconds");
-    run.slowest_rank = json.at("slowest_rank");
-    run.wait = json.at("wait");
-    run.own_seconds = json.at("own_seconds");
-    run.save_seconds = json.at("save_seconds");
-    run.sync_seconds = json.at("sync_seconds");
-    run.overhead = json.at("overhead");
-    run.saves = json.at("saves");
-    run.batches = json.at("batches");
-    run.ratio = json.at("ratio");
-    run.workers = json.at("workers");
-    run.threads = json.at("threads");
-    run.all_cpus = json.at("all_cpus");
+    nlohmann::json(json).get_to(run);
     run.local_ranks = json.at("local_world");
-    run.bucket_mb = json.at("bucket_mb");
     run.is_on_gpu = json.at("on_gpu");
-    run.changes_batches = json.at("changes_batches");
     run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
     run.has_sync_norm = json.at("sync_batch_norm");
-    run.why_no_sums = json.at("why_no_sums");
-    run.staying = json.at("staying");
     run.lengths = json_text(json.at("lengths"));
   } catch (const Json::exception&) {
     throw input_error("not what the hook writes", file.string(), "make the runs again");
@@ -306,6 +344,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (auto& [rule, points] : measured) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
+  compare_uneven_work(verdict.causes, noise, confidence);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =
       !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {
@@ -323,6 +362,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
                           verdict.rounds >= kRoundsForOrder;
   verdict.is_over = verdict.first ? is_ordered : verdict.none_is_large;
   verdict.is_decided = verdict.is_over && (verdict.first || evidence.missing.empty());
+  if (!verdict.is_over && !verdict.first) find_rounds_needed(verdict, confidence);
   return verdict;
 }
 

@@ -71,18 +71,24 @@ struct WhyEvidence {
   std::vector<std::string> warnings;
   std::map<std::string, std::string> tried;  // programs that change a setting: "2 workers"
   std::set<std::string> missing;             // programs of which no run could be made
+  double minutes_before = 0, minutes = 0;    // its rounds, and at their end
   std::string profile;  // of its profiled steps: "51 % computing, ..."; may be empty
 };
 
-// Points: less than the one nobody looks at, and a cause of the other may be the first.
+// Points: less than the one nobody looks at, and a cause of the other may be the first, where it is
+// surely above 0.
 inline constexpr double kNamed = 3, kLarge = 10;
 
-enum class CauseState { found, small, open };  // above 3 points; below 10; neither yet
+// Of an interval, as other programs tell the noise, too; and of a study.
+inline constexpr std::size_t kFewestRounds = 3, kMostCompared = 40;
+
+enum class CauseState { found, small, open };  // surely above 0; below 10; neither yet
 
 struct Cause {
   std::string key, name, how;
   std::map<std::size_t, double> points;  // by round
   double value = 0;
+  VarianceOfOthers noise = {};  // of the points, as other programs tell it
   std::optional<Interval> interval =
       {};  // at 95 % for all causes together, at any number of rounds
   CauseState state = CauseState::open;
@@ -103,16 +109,17 @@ struct WhyVerdict {
   double batch = 0, batch_alone = 0;       // of a replica, where it falls; else 0
   std::optional<int> late_rank;            // the slowest in all rounds
   int saves = 0, saves_without_sums = 0;
-  double overhead = 0;      // of the hook, as a share of the time
-  bool is_over = false;     // more rounds would say no more
-  bool is_decided = false;  // and what was asked is known
+  double overhead = 0;                       // of the hook, as a share of the time
+  bool is_over = false;                      // more rounds would say no more
+  std::optional<std::size_t> rounds_needed;  // about, if no cause is the first yet
+  bool is_decided = false;                   // and what was asked is known
 };
 
 WhyVerdict judge_why(const WhyEvidence& evidence);
 
 // One screen. JSON: {"schema", "replicas", "rounds", "decided", "speed_up", "speed_up_low", ..,
-// "efficiency", .., "first_cause", "rivals", "overhead", "title", "headline", "profile",
-// "warnings", "notes", "causes":
+// "efficiency", .., "first_cause", "rivals", "rounds_needed", "overhead", "title", "headline",
+// "profile", "warnings", "notes", "causes":
 // [{"cause", "points", "points_low", "points_high", "state", "measured_by"}]}
 Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analysis/document/columns.h"
@@ -58,7 +59,23 @@ std::string title_text(const WhyVerdict& verdict) {
                      is_known ? "" : " (too few runs for an interval)");
 }
 
-std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>& missing) {
+// The largest estimate, and how long it would take to be sure.
+std::string missing_text(const WhyVerdict& verdict, const WhyEvidence& evidence) {
+  std::string text;
+  if (!verdict.none_is_large && !verdict.causes.empty() && verdict.causes.front().value >= kLarge) {
+    const Cause& largest = verdict.causes.front();
+    text = fmt::format("; the largest estimate: {}, {:.0f}", largest.name, largest.value);
+  }
+  if (!verdict.rounds_needed || verdict.rounds == 0) return text;
+  const auto made = static_cast<double>(verdict.rounds),
+             needed = static_cast<double>(*verdict.rounds_needed);
+  const double minutes = (evidence.minutes - evidence.minutes_before) / made * (needed - made);
+  return text + fmt::format("; about {} would decide, --minutes {:.0f}", counted(needed, "round"),
+                            std::ceil(evidence.minutes + minutes));
+}
+
+std::string headline_text(const WhyVerdict& verdict, const WhyEvidence& evidence) {
+  const std::set<std::string>& missing = evidence.missing;
   if (verdict.first) {
     const Cause& first = verdict.causes[*verdict.first];
     std::string text =
@@ -97,14 +114,14 @@ std::string headline_text(const WhyVerdict& verdict, const std::set<std::string>
           ? fmt::format(
                 "no cause that was measured costs {:.0f} points, but these runs cannot be made: {}",
                 kLarge, join({missing.begin(), missing.end()}, ", "))
-      : has_intervals
-          ? fmt::format(
-                "after {} no cause is surely above {:.0f} points with an estimate of {:.0f}, and "
-                "not all are surely below that",
-                rounds, kNamed, kLarge)
-          : fmt::format("after {} no cause has the {} rounds that an interval needs", rounds,
-                        kFewestSequentialRuns);
-  return "Cannot tell: " + reason;
+      : has_intervals ? fmt::format(
+                            "after {} no cause with an estimate of {:.0f} points is sure, and not "
+                            "all causes are "
+                            "surely below that",
+                            rounds, kLarge)
+                      : fmt::format("after {} no cause has the {} rounds that an interval needs",
+                                    rounds, kFewestRounds);
+  return "Cannot tell: " + reason + missing_text(verdict, evidence);
 }
 
 }  // namespace
@@ -122,7 +139,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
                     verdict.batch_alone, verdict.batch, verdict.replicas));
   }
   Section section;
-  section.headline = headline_text(verdict, evidence.missing);
+  section.headline = headline_text(verdict, evidence);
   const std::string headline = section.headline;
   section.table = make_table(verdict.causes, "causes");
   std::vector<Statement> tries;
@@ -187,6 +204,7 @@ Document why_document(const WhyVerdict& verdict, const WhyEvidence& evidence) {
        {"efficiency_high", interval(verdict.efficiency, false)},
        {"first_cause", verdict.first ? Json(verdict.causes[*verdict.first].key) : Json(nullptr)},
        {"rivals", verdict.rivals},
+       {"rounds_needed", verdict.rounds_needed ? Json(*verdict.rounds_needed) : Json(nullptr)},
        {"overhead", verdict.overhead},
        {"title", document.title},
        {"headline", headline},

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "run/why/variants.h"
 
@@ -45,6 +47,12 @@ void read_profile(const fs::path& out, WhyEvidence& evidence) {
   } catch (const Error& error) {
     evidence.notes.push_back(fmt::format("Its profiled steps cannot be read: {}.", error.what()));
   }
+}
+
+void find_launches(const fs::path& out, Json& settings) {
+  int ranks = 0;
+  while (path_exists(out / fmt::format("launch{}.json", ranks))) ++ranks;
+  if (ranks > 0) settings.update({{"launched", out.string()}, {"launches", ranks}});
 }
 
 void check_steps(const MeasuredRun& seen, const std::string& program) {

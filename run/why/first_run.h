@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/why/why.h"
+#include "engine/core/json.h"
 
 namespace paceline {
 
@@ -13,6 +14,9 @@ void refuse_writes_elsewhere(const std::filesystem::path& out, const std::string
 
 // What the profiler saw of the slowest rank's steps, if it wrote that; nothing else depends on it.
 void read_profile(const std::filesystem::path& out, WhyEvidence& evidence);
+
+// How torchrun started its ranks, if it did: for the hook's settings.
+void find_launches(const std::filesystem::path& out, Json& settings);
 
 // Throws input where its steps are too few or not known, or it has one replica.
 void check_steps(const MeasuredRun& seen, const std::string& program);

@@ -20,7 +20,6 @@
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
 #include "results/names.h"
-#include "results/shipped.h"
 #include "run/diagnosis.h"
 #include "run/plan_study.h"
 #include "run/why/first_run.h"
@@ -35,7 +34,8 @@ namespace {
 
 constexpr int kMostSteps = 400;  // measured
 constexpr double kMeasuredSeconds = 3;
-constexpr int kFirstRounds = static_cast<int>(kFewestSequentialRuns), kMostRounds = 40;
+constexpr int kAfterSeconds = 20;  // steps of the first run, which others need not make
+constexpr int kFirstRounds = static_cast<int>(kFewestRounds);
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
@@ -98,25 +98,14 @@ class WhyStudy {
   }
 
   void make_launch() {
-    launch_.hook = fs::absolute(shipped_path("sweeps/why"));
-    if (!path_exists(launch_.hook / "sitecustomize.py")) {
-      throw internal_error("the Python hook is not installed", "sweeps/why");
-    }
-    launch_.scratch = scratch_.path();
+    launch_.hook = place_hook(scratch_.path() / "hook");
+    launch_.scratch = scratch_.path() / "program";
+    make_folder(launch_.scratch);
     launch_.copy = {here_,
-                    scratch_.path() / "copy",
+                    launch_.scratch / "copy",
                     {},
                     {fs::canonical(scratch_.path()), fs::canonical(study_)}};
-    for (const std::string& each : request_.linked) {
-      fs::path path = fs::absolute(each).lexically_normal();
-      if (!path.has_filename()) path = path.parent_path();
-      const fs::path inside = path.lexically_relative(here_);
-      if (!path_exists(path) || inside.empty() || *inside.begin() == ".." || inside == ".") {
-        throw usage_error("there is nothing of that name in this folder", "--link " + each,
-                          "name a file or folder below " + here_.string());
-      }
-      launch_.copy.linked.insert(path);
-    }
+    for (const std::string& each : request_.linked) launch_.copy.link(each);
     launch_.copy.check_size();
     launch_.writes_ok = request_.writes_ok;
     launch_.cpus = usable_cpus();
@@ -140,6 +129,9 @@ class WhyStudy {
       outcome_.evidence.warnings.emplace_back(
           "this kernel has no Landlock, so only what Python itself writes outside of the copy was "
           "refused");
+    } else if (starts_containers(request_.command) && !request_.writes_ok) {
+      outcome_.evidence.warnings.emplace_back(
+          "below what starts the container, only Python processes were refused to write elsewhere");
     }
   }
 
@@ -205,12 +197,6 @@ class WhyStudy {
     return result;
   }
 
-  static RunStatus scheduled(std::size_t point, int repeat) {
-    RunStatus status;
-    status.run = {point, repeat};
-    return status;
-  }
-
   // The program as it is and alone, once, for what has to be known before the rounds.
   void look() {
     print_note("paceline why: first runs show what has to be measured\n");
@@ -221,14 +207,19 @@ class WhyStudy {
     }
     std::string reason;
     const auto seen = look_at(
-        {"look", json_text({{"replicas", "0"}, {"profile", kProfiledSteps}}), gpus}, reason);
+        {"look",
+         json_text({{"replicas", "0"}, {"profile", kProfiledSteps}, {"keeps_launch", true}}), gpus},
+        reason);
     if (outcome_.stopped_by != 0) return;
     if (!seen) refuse(program(), reason, longest_ == 0);
     seen_ = *seen;
     check_steps(seen_, program());
     if (!seen_.is_on_gpu) device_ = "cpu";
+    seen_.steps_in_all = std::max(std::min<double>(seen_.steps_in_all, kWarmSteps + kAfterSeconds),
+                                  seen_.steps_in_all - kAfterSeconds);
     hook_settings_["steps"] = seen_.steps_in_all;
     hook_settings_["seconds"] = 0;
+    if (hook_settings_.value("launches", 0) != seen_.ranks) hook_settings_.erase("launches");
     hook_settings_["lengths"] = parse_json(seen_.lengths);
     save_settings();
     if (seen_.local_ranks != seen_.ranks) {
@@ -260,12 +251,13 @@ class WhyStudy {
     const StudyPlan plan = make_plan({variant}, scratch_.path() / variant.name, nullptr);
     RunnerSetup setup;
     setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
-    const RunnerResult result = run_plan(plan, setup, {scheduled(0, 1)});
+    const RunnerResult result = run_plan(plan, setup, {{.run = {0, 1}}});
     if (result.stopped_by != 0) return std::nullopt;
     const fs::path out = run_folder(plan, 0, 1);
     if (path_exists(out)) {
       refuse_writes_elsewhere(out, program());
       read_profile(out, outcome_.evidence);
+      find_launches(out, hook_settings_);
     }
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
@@ -312,16 +304,19 @@ class WhyStudy {
     };
     setup.took = [&](const ScheduledRun&, double seconds) { keep_longest(seconds); };
     say_if_short(runs.size());
+    outcome_.evidence.minutes_before = minutes();
     run_plan(plan_, setup, runs);
     load_rounds(variants);
     note_failures();
     if (given_up_.contains(kAsItIs)) refuse(program(), why_given_up_, false);
+    outcome_.evidence.minutes = minutes();
     outcome_.verdict = judge_why(outcome_.evidence);
     outcome_.study = study_;
     save_made_runs(variants);
   }
 
-  bool is_over() const { return now_seconds() - started_ + longest_ > 60 * request_.minutes; }
+  double minutes() const { return (now_seconds() - started_) / 60; }
+  bool is_over() const { return minutes() + longest_ / 60 > request_.minutes; }
 
   // One that hangs says nothing of the others.
   void keep_longest(double seconds) {
@@ -339,12 +334,12 @@ class WhyStudy {
   }
 
   void say_if_short(std::size_t runs) const {
-    const double minutes = (now_seconds() - started_ + static_cast<double>(runs) * longest_) / 60;
-    if (minutes <= request_.minutes) return;
+    const double end = minutes() + static_cast<double>(runs) * longest_ / 60;
+    if (end <= request_.minutes) return;
     print_note(
         "paceline why: the {} rounds that an interval needs may take until minute {:.1f}; "
         "--minutes is {:g}\n",
-        kFirstRounds, minutes, request_.minutes);
+        kFirstRounds, end, request_.minutes);
   }
 
   // Shuffled, as the order within a round must not favour one.
@@ -355,7 +350,7 @@ class WhyStudy {
       const bool is_tried =
           is_of_tries ? run.point == 0 || tried_.contains(each.name) : !each.is_try();
       if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
-      runs.push_back(scheduled(run.point, repeat));
+      runs.push_back({.run = {run.point, repeat}});
     }
   }
 
@@ -364,7 +359,8 @@ class WhyStudy {
     const WhyVerdict verdict = judge_why(outcome_.evidence);
     const int last = static_cast<int>(outcome_.evidence.rounds.size());
     std::vector<RunStatus> runs;
-    if (is_over() || last >= kMostRounds || given_up_.contains(kAsItIs)) return runs;
+    if (is_over() || last >= static_cast<int>(kMostCompared) || given_up_.contains(kAsItIs))
+      return runs;
     if (!verdict.is_over && tried_.empty()) {
       add_round(runs, variants, last + 1, false);
       return runs;
@@ -453,7 +449,7 @@ class WhyStudy {
     for (const WhyRound& round : outcome_.evidence.rounds) {
       for (const auto& [name, run] : round) ++made[name];
     }
-    plan_.spec.repeats = kMostRounds;
+    plan_.spec.repeats = static_cast<int>(kMostCompared);
     for (std::size_t i = 0; i < variants.size(); ++i) {
       if (made[variants[i].name] == 0) continue;
       kept.push_back(plan_.expansion.points[i]);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +23,7 @@
 #include "engine/core/text.h"
 #include "engine/launch/program.h"
 #include "engine/launch/topology.h"
+#include "results/shipped.h"
 
 namespace paceline {
 
@@ -66,23 +68,38 @@ class Copying {
     }
   }
 
-  void copy_folder(const fs::path& from, const fs::path& to) const {
+  // `last`: the copy of the run before.
+  void copy_folder(const fs::path& from, const fs::path& to, const fs::path& last) const {
     fs::create_directory(to, from);
     fs::permissions(to, fs::perms::owner_all, fs::perm_options::add);
     for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-      const fs::path target = to / entry.path().filename();
+      const fs::path name = entry.path().filename(), target = to / name;
       if (copy_.left_out.contains(entry.path())) continue;
       if (is_linked(entry)) {
         fs::create_symlink(entry.path(), target);
       } else if (entry.is_symlink()) {
         fs::create_symlink(link_from_copy(entry.path()), target);
       } else if (entry.is_directory()) {
-        copy_folder(entry.path(), target);
+        copy_folder(entry.path(), target, last / name);
       } else if (entry.is_regular_file()) {
-        fs::copy_file(entry.path(), target);
-        fs::last_write_time(target, entry.last_write_time());
+        copy_file(entry, target, last / name);
       }
     }
+  }
+
+  // One that the run before left as it was is not copied again. No link may be in its way: what
+  // that leads to is not of the copy.
+  static void copy_file(const fs::directory_entry& entry, const fs::path& to,
+                        const fs::path& last) {
+    std::error_code absent;
+    if (fs::canonical(last, absent) == last && fs::is_regular_file(last) &&
+        fs::hard_link_count(last) == 1 && fs::file_size(last) == entry.file_size() &&
+        fs::last_write_time(last) == entry.last_write_time() &&
+        fs::status(last).permissions() == entry.status().permissions()) {
+      return fs::rename(last, to);
+    }
+    fs::copy_file(entry.path(), to);
+    fs::last_write_time(to, entry.last_write_time());
   }
 
   // What cannot be read cannot be copied; the program may not read it either.
@@ -109,17 +126,19 @@ class Copying {
 constexpr std::uint64_t kWriteFile = 1U << 1, kRefer = 1U << 13, kTruncate = 1U << 14;
 constexpr std::uint64_t kRemoveAndMake = 0x1ff0;  // bits 4 to 12
 
-long landlock_version() {
-  return syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+// What this kernel can refuse; 0: nothing.
+std::uint64_t refusable_access() {
+  const long version =
+      syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return 0;
+  return kWriteFile | kRemoveAndMake | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
 }
 
 // Ruled out elsewhere for this process and all that it starts.
 void hold_writes(const std::vector<std::string>& allowed) {
-  const long version = landlock_version();
-  if (version < 1) return;
   landlock_ruleset_attr rules{};
-  rules.handled_access_fs =
-      kWriteFile | kRemoveAndMake | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
+  rules.handled_access_fs = refusable_access();
+  if (rules.handled_access_fs == 0) return;
   const Descriptor ruleset(static_cast<int>(
       syscall(SYS_landlock_create_ruleset, &rules, sizeof rules.handled_access_fs, 0)));
   bool is_held = static_cast<bool>(ruleset);
@@ -215,24 +234,6 @@ std::vector<std::string> words_in_copy(const WorkingCopy& copy, std::vector<std:
   return words;
 }
 
-WhyLaunch read_launch(const fs::path& file) {
-  const Json json = parse_json(read_text(file));
-  const auto paths = [&](const char* key) {
-    std::set<fs::path> all;
-    for (const Json& each : json.at(key)) all.insert(each.get<std::string>());
-    return all;
-  };
-  WhyLaunch launch;
-  launch.copy = {json.at("from").get<std::string>(), json.at("root").get<std::string>(),
-                 paths("linked"), paths("left_out")};
-  launch.hook = json.at("hook").get<std::string>();
-  launch.scratch = json.at("scratch").get<std::string>();
-  launch.writes_ok = json.at("writes_ok");
-  launch.cpus = json.at("cpus").get<std::vector<int>>();
-  launch.settings = json.at("settings").get<std::string>();
-  return launch;
-}
-
 }  // namespace
 
 void WorkingCopy::check_size() const {
@@ -257,6 +258,17 @@ void WorkingCopy::check_size() const {
       "name what is only read with --link, as --link " + shell_quote(largest.string()));
 }
 
+void WorkingCopy::link(const std::string& given) {
+  fs::path path = fs::absolute(given).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const fs::path inside = path.lexically_relative(from);
+  if (!path_exists(path) || inside.empty() || *inside.begin() == ".." || inside == ".") {
+    throw usage_error("there is nothing of that name in this folder", "--link " + given,
+                      "name a file or folder below " + from.string());
+  }
+  linked.insert(path);
+}
+
 bool WorkingCopy::is_on_other_storage() const {
   struct stat here, there;
   return stat(from.c_str(), &here) == 0 && stat(root.parent_path().c_str(), &there) == 0 &&
@@ -265,7 +277,9 @@ bool WorkingCopy::is_on_other_storage() const {
 
 void WorkingCopy::make() const {
   const Copying copying(*this);
-  fs::remove_all(root);
+  const fs::path last = fs::canonical(root.parent_path()) / "last-copy";
+  fs::remove_all(last);
+  if (path_exists(root)) fs::rename(root, last);
   fs::create_directory(root);
   fs::path above = "/", to = root;
   for (const fs::path& part : from.relative_path()) {
@@ -274,30 +288,41 @@ void WorkingCopy::make() const {
     to /= part;
     fs::create_directory(to);
   }
-  copying.copy_folder(from, to);
+  copying.copy_folder(from, to, last / from.relative_path());
+  fs::remove_all(last);
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WorkingCopy, from, root, linked, left_out)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WhyLaunch, copy, hook, scratch, writes_ok, cpus, settings)
+
 void save_launch(const fs::path& file, const WhyLaunch& launch) {
-  const auto texts = [](const std::set<fs::path>& paths) {
-    Json all = Json::array();
-    for (const fs::path& each : paths) all.push_back(each.string());
-    return all;
-  };
-  const Json json = {
-      {"from", launch.copy.from.string()},   {"root", launch.copy.root.string()},
-      {"linked", texts(launch.copy.linked)}, {"left_out", texts(launch.copy.left_out)},
-      {"hook", launch.hook.string()},        {"scratch", launch.scratch.string()},
-      {"writes_ok", launch.writes_ok},       {"cpus", launch.cpus},
-      {"settings", launch.settings}};
-  replace_file(file, json_text(json));
+  replace_file(file, json_text(Json(nlohmann::json(launch))));
+}
+
+fs::path place_hook(const fs::path& to) {
+  const fs::path shipped = fs::absolute(shipped_path("sweeps/why"));
+  if (!path_exists(shipped / "sitecustomize.py")) {
+    throw internal_error("the Python hook is not installed", "sweeps/why");
+  }
+  fs::copy(shipped, to);
+  fs::permissions(to / "sitecustomize.py", fs::perms::owner_write, fs::perm_options::add);
+  return to;
 }
 
 bool can_hold_writes() {
-  return landlock_version() >= 1;
+  return refusable_access() != 0;
+}
+
+bool starts_containers(const std::vector<std::string>& command) {
+  static const std::set<std::string> kRuntimes = {"apptainer", "singularity", "ch-run",
+                                                  "enroot",    "shifter",     "sarus"};
+  return std::ranges::any_of(command, [](const std::string& word) {
+    return kRuntimes.contains(fs::path(word).filename().string());
+  });
 }
 
 void become_in_copy(const fs::path& launch_file, const std::vector<std::string>& command) {
-  const WhyLaunch launch = read_launch(launch_file);
+  const auto launch = nlohmann::json(parse_json(read_text(launch_file))).get<WhyLaunch>();
   Json settings = parse_json(launch.settings);
   settings.update(parse_json(environment_value(environment_of_process(), kHookVariable)));
   const std::vector<std::string> words = words_in_copy(launch.copy, command);
@@ -309,8 +334,8 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   if (!launch.writes_ok) {
     const auto places = writable_places(launch, settings.at("out").get<std::string>());
     settings["writable"] = places;
-    if (can_hold_writes()) settings["paceline"] = this_program().string();
-    hold_writes(places);
+    settings["landlock"] = refusable_access();
+    if (!starts_containers(command)) hold_writes(places);
   }
   // As the user's shell would start it, not as a point of a study is.
   bind_this_thread({launch.cpus.begin(), launch.cpus.end()});
@@ -337,13 +362,6 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   }
   set_variable("PWD", launch.copy.to().string());
   become(words);
-}
-
-void become_held(const std::string& settings, const std::vector<std::string>& command) {
-  const Json json = parse_json(settings);
-  if (!json.is_object() || !json.contains("held")) return;
-  hold_writes(json.at("writable").get<std::vector<std::string>>());
-  become(command);
 }
 
 }  // namespace paceline

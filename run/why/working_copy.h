@@ -21,6 +21,8 @@ struct WorkingCopy {
 
   // Throws input if more than kMostCopied bytes would be copied, naming the largest entry.
   void check_size() const;
+  // What is only read. Throws usage if there is no such thing in the folder.
+  void link(const std::string& given);
   std::filesystem::path to() const { return root / from.relative_path(); }
   bool is_on_other_storage() const;  // than the user's folder
   // Replaces an older copy. Links that lead out of the folder lead to the same place, and so do
@@ -33,23 +35,25 @@ inline constexpr double kMostCopied = 4e9;
 // What the processes of all runs have in common.
 struct WhyLaunch {
   WorkingCopy copy;
-  std::filesystem::path hook, scratch;
+  std::filesystem::path hook, scratch;  // what the program may write is in the latter
   bool writes_ok = false;
   std::vector<int> cpus;  // of the caller
   std::string settings;   // for the hook, which each run's own replace: a JSON object
 };
 void save_launch(const std::filesystem::path& file, const WhyLaunch& launch);
 
+// Copies the shipped hook: a container has that folder, too, and its user may write it, unless the
+// kernel holds him, which the hook then knows. Throws internal if it is not installed.
+std::filesystem::path place_hook(const std::filesystem::path& to);
+
 // Whether this kernel refuses writes outside of given folders (Landlock).
 bool can_hold_writes();
+// What starts containers mounts, which is refused below Landlock: processes in it hold themselves.
+bool starts_containers(const std::vector<std::string>& command);
 
 // Makes the copy and becomes the command in it, which may write there, below the run's folder and
 // into caches only. Throws if it cannot be started.
 [[noreturn]] void become_in_copy(const std::filesystem::path& launch_file,
                                  const std::vector<std::string>& command);
-
-// Becomes the command if the hook's settings ask for that: a process that a daemon started, as
-// Slurm's tasks, inherits nothing that the kernel refuses the launcher.
-void become_held(const std::string& settings, const std::vector<std::string>& command);
 
 }  // namespace paceline

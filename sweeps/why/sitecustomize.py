@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,15 +16,31 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {"os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir": (0,), "os.truncate": (0,),
            "shutil.rmtree": (0,), "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.utime": (0,)}
 FOLLOWING = ("os.truncate", "os.chmod", "os.utime")
+AGENT = "PACELINE_WHY_AGENT"  # the process of torchrun that starts ranks
 
 
 def hold(settings):
-    """Of processes that a daemon starts, as Slurm's tasks: they do not inherit what the kernel refuses the launcher."""
-    with open("/proc/self/status", encoding="utf-8") as status:
-        is_held = "NoNewPrivs:\t1" in status.read() or "held" in settings
-    if not is_held and hasattr(sys, "orig_argv") and os.access(settings["paceline"], os.X_OK):
-        os.environ["PACELINE_WHY"] = json.dumps(dict(settings, held=True))
-        os.execv(settings["paceline"], [settings["paceline"], "why", "--", sys.executable] + sys.orig_argv[1:])
+    """Has the kernel refuse what it refuses the launcher (Landlock).
+
+    Processes that a daemon starts, as Slurm's tasks, and those in a container do not inherit it.
+    """
+    try:
+        os.close(os.open(os.path.join(HERE, "sitecustomize.py"), os.O_WRONLY))  # which nothing else refuses
+        import ctypes
+    except (OSError, ImportError):
+        return
+    libc, long = ctypes.CDLL(None), ctypes.c_long
+    access, create, add, restrict, no_new_privileges = settings["landlock"], 444, 445, 446, 38
+    rules = libc.syscall(long(create), struct.pack("=Q", access), long(8), long(0))
+    for folder in settings["writable"]:
+        if os.path.exists(folder):
+            place = os.open(folder, os.O_PATH)
+            libc.syscall(long(add), long(rules), long(1), struct.pack("=Qi", access, place), long(0))
+            os.close(place)
+    if rules >= 0:
+        libc.prctl(no_new_privileges, long(1), long(0), long(0), long(0))
+        libc.syscall(long(restrict), long(rules), long(0))
+        os.close(rules)
 
 
 def install_guard(settings):
@@ -60,6 +77,38 @@ def install_guard(settings):
 
     sys.addaudithook(audit)
     return check
+
+
+def is_torchrun():
+    words = list(getattr(sys, "orig_argv", []))[:4]
+    return any(os.path.basename(word) == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch")
+               for word in words)
+
+
+def start_ranks(settings):
+    """As torchrun started them in the first run, without the seconds in which it imports torch itself."""
+    import socket
+    import subprocess
+    import time
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    ranks, failed = [], 0
+    for rank in range(1 if settings["replicas"] == "1" else settings["launches"]):
+        with open(os.path.join(settings["launched"], "launch%d.json" % rank), encoding="utf-8") as file:
+            words, environment = json.load(file)
+        environment.update({"MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "False", AGENT: os.environ[AGENT],
+                            "PACELINE_WHY": os.environ["PACELINE_WHY"]})
+        environment.pop("TORCHELASTIC_ERROR_FILE", None)
+        ranks.append(subprocess.Popen(words, env=environment))
+    left = list(ranks)
+    while left and not failed:
+        time.sleep(0.02)
+        failed = next((rank.returncode for rank in left if rank.poll()), 0)
+        left = [rank for rank in left if rank.returncode is None]
+    for rank in left:
+        rank.kill()
+    os._exit(abs(failed))
 
 
 class TorchWaiter(importlib.abc.MetaPathFinder):
@@ -103,8 +152,12 @@ def pass_on():
 
 if os.environ.get("PACELINE_WHY"):
     chosen = json.loads(os.environ["PACELINE_WHY"])
-    if chosen.get("paceline"):
+    if chosen.get("landlock"):
         hold(chosen)
     guard = install_guard(chosen) if chosen.get("writable") else None
+    if is_torchrun():
+        os.environ[AGENT] = str(os.getpid())
+        if chosen.get("launches"):
+            start_ranks(chosen)
     sys.meta_path.insert(0, TorchWaiter(chosen, guard))
 pass_on()

@@ -85,6 +85,57 @@ with Client(sys.argv[1]) as task:
   fs::remove(outside);
 }
 
+// What starts a container writes and mounts elsewhere, and hands over no more than variables.
+TEST_F(WhyOfProgram, HoldsPythonInAContainer) {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1) {
+    GTEST_SKIP() << "this kernel has no Landlock";
+  }
+  const std::string outside = folder().string() + ".notes.txt", session = outside + ".session";
+  std::ofstream(outside) << "mine\n";
+  std::ofstream(folder() / "apptainer") << "echo x > " + session + " && shift 2 && exec \"$@\"\n";
+  fs::permissions(folder() / "apptainer", fs::perms::owner_all);
+  const Ran ran = shell("PYTHONPATH=" + kPrograms.string() +
+                        " paceline why -- ./apptainer exec image.sif python3 launch.py train.py "
+                        "--steps 20 --shell 'echo x >> " +
+                        outside + "'");
+  expect_parts(ran.err, {"ended after 20 steps"});
+  EXPECT_EQ(file_text(outside), "mine\n");
+  EXPECT_TRUE(fs::exists(session));
+  fs::remove(session);
+  fs::remove(outside);
+}
+
+// torchrun takes seconds for its own import of torch; what it starts is known after the first run.
+TEST_F(WhyOfProgram, StartsTheRanksOfTorchrunWithoutIt) {
+  const std::string agents = "/dev/shm" + folder().string().substr(folder().string().rfind('/'));
+  std::ofstream(folder() / "torchrun") << "import os, subprocess, sys, torch\n"
+                                          "open('" +
+                                              agents + R"(', 'a').write('x')
+ranks = [subprocess.Popen([sys.executable, *sys.argv[1:]],
+                          env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2"))
+         for rank in range(2)]
+sys.exit(max(rank.wait() for rank in ranks))
+)";
+  const Ran ran =
+      shell("PYTHONPATH=" + kPrograms.string() +
+            " paceline why --json --minutes 0.1 -- python3 torchrun train.py --steps 134");
+  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
+  EXPECT_FALSE(parse_json(ran.out).at("efficiency").is_null());
+  EXPECT_EQ(file_text(agents), "x");
+  fs::remove(agents);
+  // One that fails ends the others.
+  const auto code_of = [&](const std::string& first, const std::string& second) {
+    std::ofstream(folder() / "launch0.json") << R"([["sh", "-c", ")" + first + R"("], {}])";
+    std::ofstream(folder() / "launch1.json") << R"([["sh", "-c", ")" + second + R"("], {}])";
+    const Json settings = {{"replicas", "2"}, {"launches", 2}, {"launched", folder().string()}};
+    return shell("PYTHONPATH=" + kHook.string() + " PACELINE_WHY='" + json_text(settings) +
+                 "' timeout 60 python3 torchrun")
+        .code;
+  };
+  EXPECT_EQ(code_of("exit 0", "exit 0"), 0);
+  EXPECT_EQ(code_of("sleep 100", "exit 3"), 3);
+}
+
 // A program that starts in a folder of its project, reads above that and writes there, too; not
 // what is there.
 TEST_F(WhyOfProgram, PathsAboveTheFolderLeadToWhatIsThere) {

@@ -1,6 +1,7 @@
 // Verdicts on made-up runs whose costs are known.
 #include "analysis/why/why.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ struct MadeProgram {
   double work = 0.6, wait = 0, sums = 0.02, late = 0, shared = 0.02, saves = 0;
   double noise = 0.005;            // of each run
   double noise_without_saves = 1;  // times that
+  double late_noise = 0;           // of how late a rank is
   double batch = 32, batch_alone = 32, alone_batch_work = 0.6;
   int seed = 1;
 };
@@ -33,6 +35,9 @@ WhyEvidence make_evidence(const MadeProgram& of, int rounds) {
     const auto add = [&](const char* name, int ranks, double seconds, double others, double batch) {
       const bool saves_nothing = std::string(name) == kNoSaves;
       const double factor = std::exp(noise(random) * (saves_nothing ? of.noise_without_saves : 1));
+      if (of.late_noise > 0 && std::string(name) == kNoSums) {
+        others = seconds - of.late * (1 + of.late_noise / of.noise * noise(random));
+      }
       MeasuredRun run;
       run.ranks = ranks;
       run.steps = 100;
@@ -153,7 +158,7 @@ TEST(WhyVerdict, RarelyNamesWhatIsNotThereHoweverOftenItLooks) {
   for (int seed = 1; seed <= 200; ++seed) {
     const WhyEvidence all =
         make_evidence({.sums = 0, .shared = 0, .noise = 0.04, .seed = seed}, 12);
-    for (std::size_t rounds = 4; rounds <= 12; ++rounds) {
+    for (std::size_t rounds = kFewestRounds; rounds <= 12; ++rounds) {
       WhyEvidence seen = all;
       seen.rounds.resize(rounds);
       if (!judge_why(seen).first) continue;
@@ -175,24 +180,29 @@ TEST(WhyVerdict, IntervalsHoldTheTruthAlthoughProgramsAreNotEquallyNoisy) {
     for (int seed = 1; seed <= kStudies; ++seed) {
       const MadeProgram program{.wait = 0.1,
                                 .sums = 0.2,
-                                .shared = 0.3,
+                                .late = 0.1,
+                                .shared = 0.2,
                                 .saves = 0.1,
                                 .noise = 0.02,
                                 .noise_without_saves = times,
+                                .late_noise = 0.1 * times,
                                 .seed = seed};
       const WhyEvidence all = make_evidence(program, 9);
       bool is_missed = false;
-      for (std::size_t rounds = 4; rounds <= 9; ++rounds) {
+      for (std::size_t rounds = kFewestRounds; rounds <= 9; ++rounds) {
         WhyEvidence seen = all;
         seen.rounds.resize(rounds);
         const WhyVerdict verdict = judge_why(seen);
-        for (const auto& [key, seconds] :
-             {std::pair{"data", 0.1}, {"sums", 0.2}, {"saves", 0.1}, {"shared_node", 0.3}}) {
+        for (const auto& [key, seconds] : {std::pair{"data", 0.1},
+                                           {"sums", 0.2},
+                                           {"late", 0.1},
+                                           {"saves", 0.1},
+                                           {"shared_node", 0.2}}) {
           const Interval interval = cause_at(verdict, key).interval.value();
           const double truth = 100 * seconds / 1.3;
           is_missed |= truth < interval.low || truth > interval.high;
         }
-        if (rounds > 4) continue;
+        if (rounds != 4) continue;
         const Interval data = *cause_at(verdict, "data").interval;
         width += (data.high - data.low) / kStudies;
       }
@@ -204,15 +214,26 @@ TEST(WhyVerdict, IntervalsHoldTheTruthAlthoughProgramsAreNotEquallyNoisy) {
 }
 
 TEST(WhyVerdict, SaysWhatItCannotTell) {
-  const WhyVerdict few = judge_why(make_evidence({.wait = 0.4}, 3));
+  const WhyVerdict few = judge_why(make_evidence({.wait = 0.4}, 2));
   EXPECT_FALSE(few.first);
   EXPECT_FALSE(few.is_decided);
   EXPECT_FALSE(few.causes.front().interval);
   expect_parts(to_text(why_document(few, {})),
-               {"Cannot tell: after 3 rounds no cause has the 4 rounds that an interval needs",
+               {"Cannot tell: after 2 rounds no cause has the 3 rounds that an interval needs",
                 "too few runs"});
-  const WhyVerdict noisy = judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5));
+  WhyEvidence evidence = make_evidence({.wait = 0.4, .noise = 0.2}, 4);
+  evidence.minutes_before = 1;
+  evidence.minutes = 5;
+  const WhyVerdict noisy = judge_why(evidence);
   EXPECT_FALSE(noisy.first);
+  ASSERT_TRUE(noisy.rounds_needed);
+  const auto needed = static_cast<int>(*noisy.rounds_needed);
+  expect_parts(to_text(why_document(noisy, evidence), {.width = 400}),
+               {"; the largest estimate: waiting for data, ",
+                fmt::format("; about {} rounds would decide, --minutes {}", needed, needed + 1)});
+  // So many are about enough.
+  EXPECT_TRUE(judge_why(make_evidence({.wait = 0.4, .noise = 0.2}, 2 * needed)).first);
+  EXPECT_FALSE(judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5)).first);
   const WhyVerdict two = judge_why(make_evidence({.wait = 0.4, .saves = 0.4, .noise = 0.02}, 5));
   ASSERT_TRUE(two.first);
   EXPECT_EQ(two.rivals.size(), 1);
@@ -227,7 +248,8 @@ TEST(WhyVerdict, SaysWhatMayYetGoBeforeTheFirstCause) {
   ASSERT_TRUE(verdict.first);
   EXPECT_EQ(verdict.causes[*verdict.first].key, "sums");
   EXPECT_FALSE(verdict.is_over);
-  expect_parts(to_text(why_document(verdict, {})), {"; saving may yet go before it"});
+  expect_parts(to_text(why_document(verdict, {}), {.width = 400}),
+               {"; saving may yet go before it"});
 }
 
 TEST(WhyVerdict, CountsRoundsOfCausesNotThoseOfTries) {
@@ -290,6 +312,22 @@ TEST(WhyVerdict, NamesWhatComesOnceAnEpoch) {
   EXPECT_EQ(verdict.causes[*verdict.first].key, "epochs");
   EXPECT_NEAR(cause_at(verdict, "epochs").value, 100 * 0.3 / 0.92, 1.5);
   EXPECT_NEAR(cause_at(verdict, "shared_node").value, 0, 1.5);
+}
+
+// As where data are divided by length: that is what an even division would save.
+TEST(WhyVerdict, ComparesTheLatestRankWithOneAloneWhereOthersHaveLessWork) {
+  WhyEvidence evidence = make_evidence({.sums = 0.2, .shared = 0}, 6);
+  for (WhyRound& round : evidence.rounds) {
+    MeasuredRun& free = round.at(kNoSums);
+    free.others_seconds = free.first_seconds = 0.6 * free.seconds;  // of 0.6 alone
+    round.at(kAlone).seconds *= 0.8;
+  }
+  const WhyVerdict verdict = judge_why(evidence);
+  EXPECT_NEAR(cause_at(verdict, "late").value, 100 * 0.2 * 0.6 / 0.8, 1.5);
+  EXPECT_TRUE(std::ranges::none_of(verdict.causes,
+                                   [](const Cause& each) { return each.key == "shared_node"; }));
+  EXPECT_NEAR(cause_at(verdict, "late").value + cause_at(verdict, "sums").value,
+              100 * (1 - verdict.efficiency->value), 0.5);
 }
 
 TEST(WhyVerdict, NamesWhatOnlyRank0DoesBesideSaving) {
