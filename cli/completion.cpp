@@ -68,11 +68,8 @@ std::vector<std::string> names_of_kind(const std::string& kind) {
 }
 
 std::vector<std::string> assignments() {
-  std::vector<std::string> result;
-  for (const Parameter& parameter : parameters()) {
-    if (parameter.identity()) result.push_back(std::string(parameter.name) + '=');
-  }
-  return result;
+  return mapped_if(parameters(), &Parameter::identity,
+                   [](const Parameter& each) { return std::string(each.name) + '='; });
 }
 
 OptionWords option_words(const CLI::Option& option, const std::string& name) {

@@ -34,12 +34,9 @@ Round bench_once(const BackendsBench& bench, const std::string& backend,
   ChildSetup setup;
   setup.command = bench.command;
   setup.command[0] = this_program().string();
-  for (const std::string& word :
-       {std::string("--backends"), backend, std::string("--rounds"), std::string("1"),
-        std::string("--seconds"), fmt::format("{}", bench.seconds / bench.rounds),
-        std::string("--record"), file.string(), std::string("--quiet")}) {
-    setup.command.push_back(word);
-  }
+  setup.command.insert(setup.command.end(), {"--backends", backend, "--rounds", "1", "--seconds",
+                                             fmt::format("{}", bench.seconds / bench.rounds),
+                                             "--record", file.string(), "--quiet"});
   setup.environment = environment_of_process();
   setup.capture_output = true;
   std::string output;
@@ -90,12 +87,10 @@ CollectiveRow make_row(const BenchSize& size, const BenchRow& row, const BenchFa
 }  // namespace
 
 std::vector<std::string> backends_to_compare() {
-  std::vector<std::string> names;
-  for (const Name& each : known_names().backends) {
-    if (each.built && !each.drifts && !each.alone && each.stand_in.empty())
-      names.push_back(each.name);
-  }
-  return names;
+  const auto is_compared = [](const Name& each) {
+    return each.built && !each.drifts && !each.alone && each.stand_in.empty();
+  };
+  return mapped_if(known_names().backends, is_compared, &Name::name);
 }
 
 BackendsOutcome bench_backends(const BackendsBench& bench) {
@@ -178,11 +173,9 @@ RunRecord merge_rounds(const std::vector<RunRecord>& rounds) {
   for (std::size_t i = 0; i < block.rows.size(); ++i) {
     CollectiveRow& row = block.rows[i];
     const auto median = [&](const auto& member) {
-      std::vector<double> values;
-      for (const RunRecord& round : rounds) {
-        const std::optional<double> value = round.collective->rows[i].*member;
-        if (value) values.push_back(*value);
-      }
+      auto values = known_values(rounds, [&](const RunRecord& round) {
+        return std::optional<double>(round.collective->rows[i].*member);
+      });
       std::ranges::sort(values);
       return values.empty() ? std::nullopt : std::optional(values[(values.size() - 1) / 2]);
     };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/launch/environment_check.h"
@@ -210,12 +211,11 @@ void note_missing_mpi(const std::vector<Name>& backends, Diagnosis& diagnosis) {
 }  // namespace
 
 std::vector<Problem> check_environment(const Environment& environment) {
-  const auto modules = environment.find("LOADEDMODULES");
   std::vector<Problem> problems;
   const auto add = [&](const std::vector<Warning>& remarks) {
     for (const Warning& remark : remarks) problems.push_back({remark.what, remark.cure, false});
   };
-  add(remarks_on_modules(build().modules, modules == environment.end() ? "" : modules->second));
+  add(remarks_on_modules(build().modules, environment_value(environment, "LOADEDMODULES")));
   add(find_remarks(environment, scan_node(environment)));
   return problems;
 }
@@ -235,9 +235,7 @@ Diagnosis diagnose(const Environment& environment) {
                         about_tools(environment, diagnosis),
                         about_energy(diagnosis)};
   note_missing_mpi(names.backends, diagnosis);
-  for (Problem& problem : check_environment(environment)) {
-    diagnosis.problems.push_back(std::move(problem));
-  }
+  std::ranges::move(check_environment(environment), std::back_inserter(diagnosis.problems));
   return diagnosis;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engine/core/backend_stack.h"
+#include "engine/core/environment.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/device/device.h"
@@ -42,12 +43,9 @@ bool is_gpu_device(const std::string& device) {
 }
 
 std::filesystem::path choices_file(const Environment& environment) {
-  const auto folder = [&](const char* variable) -> std::filesystem::path {
-    const auto found = environment.find(variable);
-    return found == environment.end() ? "" : found->second;
-  };
-  std::filesystem::path cache = folder("XDG_CACHE_HOME");
-  if (cache.empty() && !folder("HOME").empty()) cache = folder("HOME") / ".cache";
+  const std::filesystem::path home = environment_value(environment, "HOME");
+  std::filesystem::path cache = environment_value(environment, "XDG_CACHE_HOME");
+  if (cache.empty() && !home.empty()) cache = home / ".cache";
   return cache.empty() ? cache : cache / "paceline" / "gpu-choices.json";
 }
 

@@ -167,11 +167,8 @@ constexpr auto kLook = std::chrono::milliseconds(200);
 
 template <typename T>
 std::optional<T> total(const std::vector<LoadFacts>& loads, std::optional<T> LoadFacts::*fact) {
-  std::optional<T> result;
-  for (const LoadFacts& load : loads) {
-    if (load.*fact) result = result.value_or(T{}) + *(load.*fact);
-  }
-  return result;
+  const auto known = known_values(loads, fact);
+  return known.empty() ? std::nullopt : std::optional<T>(summed(known, std::identity()));
 }
 
 // The share over all CPUs, weighted by their CPU time.

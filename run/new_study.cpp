@@ -58,8 +58,7 @@ std::vector<std::string> workload_names() {
 }
 
 bool is_workload(const std::string& program) {
-  const std::vector<std::string> known = workload_names();
-  return std::find(known.begin(), known.end(), program) != known.end();
+  return std::ranges::count(workload_names(), program) > 0;
 }
 
 std::string first_backend(const std::string& device) {

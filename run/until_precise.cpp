@@ -92,8 +92,7 @@ std::vector<RunStatus> UntilPrecise::next(const std::vector<RunStatus>& inventor
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].cannot_run.empty()) continue;
     auto point_runs = runs[i];
-    std::sort(point_runs.begin(), point_runs.end(),
-              [](const auto* a, const auto* b) { return a->run.repeat < b->run.repeat; });
+    std::ranges::sort(point_runs, {}, [](const auto* each) { return each->run.repeat; });
     for (const RunStatus* status : point_runs) {
       const std::pair key(i, status->run.repeat);
       if (points_[i].wanted == 0) break;
@@ -107,11 +106,10 @@ std::vector<RunStatus> UntilPrecise::next(const std::vector<RunStatus>& inventor
     }
   }
   chosen_ = chosen.size();
-  std::vector<RunStatus> next;
-  for (const RunStatus& status : inventory) {
-    if (chosen.contains({status.run.point, status.run.repeat})) next.push_back(status);
-  }
-  return next;
+  const auto is_chosen = [&](const RunStatus& status) {
+    return chosen.contains({status.run.point, status.run.repeat});
+  };
+  return mapped_if(inventory, is_chosen, std::identity());
 }
 
 double UntilPrecise::hours(std::size_t point, double seconds) const {

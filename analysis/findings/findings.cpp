@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 
 #include "analysis/findings/best.h"
@@ -26,11 +27,8 @@ Range range_over(const SizeGroup& group, Value value) {
 
 // "for 2, 3, 4 replicas": the base's size is left out.
 std::vector<const SizeGroup*> several(const ScalingSeries& series) {
-  std::vector<const SizeGroup*> groups;
-  for (const SizeGroup& group : series.groups) {
-    if (!group.is_base()) groups.push_back(&group);
-  }
-  return groups;
+  return mapped_if(series.groups, std::not_fn(&SizeGroup::is_base),
+                   [](const SizeGroup& group) { return &group; });
 }
 
 std::string cpus_text(const std::vector<const SizeGroup*>& groups) {

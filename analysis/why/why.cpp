@@ -158,7 +158,8 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
 // Ranks do not gain by sharing a node: where the others are faster than one alone, they have less
 // work than their share, as of data that are divided by length. Then what the latest has is
 // compared with one alone.
-void compare_uneven_work(std::vector<Cause>& causes, const RoundNoise& noise, double confidence) {
+void compare_uneven_work(std::vector<Cause>& causes, const char* alone, const RoundNoise& noise,
+                         double confidence) {
   const auto late = std::ranges::find(causes, "late", &Cause::key),
              shared = std::ranges::find(causes, "shared_node", &Cause::key);
   if (late == causes.end() || shared == causes.end() || late->value < kNamed ||
@@ -170,7 +171,7 @@ void compare_uneven_work(std::vector<Cause>& causes, const RoundNoise& noise, do
   const CauseRule rule = {"late",
                           "the latest rank",
                           "ranks that do not wait, the slowest against one alone",
-                          {kNoSums, kAlone},
+                          {kNoSums, alone},
                           [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
   *late = make_cause(rule, std::move(points), noise, confidence);
   causes.erase(shared);
@@ -224,7 +225,8 @@ std::size_t count_rounds_needed(const Cause& cause, double confidence) {
   std::size_t rounds = kFewestRounds;
   while (rounds < kMostCompared) {
     const auto n = static_cast<double>(rounds);
-    const double width = anytime_quantile(rounds, confidence, 2 * (n - 1)) * deviation;
+    const double degrees = (cause.noise.degrees > 0 ? 2 : 1) * (n - 1);
+    const double width = anytime_quantile(rounds, confidence, degrees) * deviation;
     if (width < margin * std::sqrt(n)) break;
     ++rounds;
   }
@@ -232,12 +234,13 @@ std::size_t count_rounds_needed(const Cause& cause, double confidence) {
 }
 
 void find_rounds_needed(WhyVerdict& verdict, double confidence) {
-  if (verdict.causes.empty()) return;
+  if (verdict.causes.empty() || verdict.rounds < 2) return;
   const Cause& largest = verdict.causes.front();
   std::size_t needed = 0;
   for (const Cause& cause : verdict.causes) {
-    const bool decides =
-        largest.value >= kLarge ? &cause == &largest : cause.state == CauseState::open;
+    const bool decides = largest.value >= kLarge
+                             ? &cause == &largest
+                             : !cause.interval || cause.interval->high >= kLarge;
     if (decides) needed = std::max(needed, count_rounds_needed(cause, confidence));
   }
   if (needed < kMostCompared) verdict.rounds_needed = std::max(needed, verdict.rounds + 1);
@@ -344,7 +347,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (auto& [rule, points] : measured) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
-  compare_uneven_work(verdict.causes, noise, confidence);
+  compare_uneven_work(verdict.causes, has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise,
+                      confidence);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =
       !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {

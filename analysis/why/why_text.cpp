@@ -119,8 +119,7 @@ std::string headline_text(const WhyVerdict& verdict, const WhyEvidence& evidence
                             "all causes are "
                             "surely below that",
                             rounds, kLarge)
-                      : fmt::format("after {} no cause has the {} rounds that an interval needs",
-                                    rounds, kFewestRounds);
+                      : fmt::format("after {} no cause has runs enough for an interval", rounds);
   return "Cannot tell: " + reason + missing_text(verdict, evidence);
 }
 

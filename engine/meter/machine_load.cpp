@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -88,15 +89,11 @@ std::optional<std::int64_t> thermal_throttles(const std::vector<int>& cpus,
 }
 
 std::optional<double> mean_mhz(const std::vector<int>& cpus, const MeterRoots& roots) {
-  double sum = 0;
-  int known = 0;
-  for (const int cpu : cpus) {
-    const auto khz = read_number(folder_of_cpu(cpu, roots) / "cpufreq/scaling_cur_freq");
-    if (!khz) continue;
-    sum += *khz / 1e3;
-    ++known;
-  }
-  return known > 0 ? std::optional(sum / known) : std::nullopt;
+  const auto khz = known_values(cpus, [&](int cpu) {
+    return read_number(folder_of_cpu(cpu, roots) / "cpufreq/scaling_cur_freq");
+  });
+  if (khz.empty()) return std::nullopt;
+  return summed(khz, std::identity()) / 1e3 / static_cast<double>(khz.size());
 }
 
 template <typename T>

@@ -35,6 +35,13 @@ void refuse_writes_elsewhere(const fs::path& out, const std::string& program) {
                     program, "let it write to a path in its folder, or allow it with --writes-ok");
 }
 
+void warn_of_unheld(const fs::path& out, WhyEvidence& evidence) {
+  if (!path_exists(out / "unheld")) return;
+  evidence.warnings.emplace_back(
+      "the kernel could not hold every process, so of some only what Python itself writes outside "
+      "of the copy was refused");
+}
+
 void read_profile(const fs::path& out, WhyEvidence& evidence) {
   std::vector<std::string> traces;
   for (const fs::directory_entry& entry : fs::directory_iterator(out)) {

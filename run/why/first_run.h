@@ -12,6 +12,9 @@ namespace paceline {
 // Throws input with the places outside of its folder to which it wrote, where that was refused.
 void refuse_writes_elsewhere(const std::filesystem::path& out, const std::string& program);
 
+// Of processes in which the hook could not do what it refuses the launcher.
+void warn_of_unheld(const std::filesystem::path& out, WhyEvidence& evidence);
+
 // What the profiler saw of the slowest rank's steps, if it wrote that; nothing else depends on it.
 void read_profile(const std::filesystem::path& out, WhyEvidence& evidence);
 

@@ -256,6 +256,7 @@ class WhyStudy {
     const fs::path out = run_folder(plan, 0, 1);
     if (path_exists(out)) {
       refuse_writes_elsewhere(out, program());
+      if (variant.name == "look") warn_of_unheld(out, outcome_.evidence);
       read_profile(out, outcome_.evidence);
       find_launches(out, hook_settings_);
     }

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/landlock.h>
+#include <linux/magic.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -279,7 +281,12 @@ void WorkingCopy::make() const {
   const Copying copying(*this);
   const fs::path last = fs::canonical(root.parent_path()) / "last-copy";
   fs::remove_all(last);
-  if (path_exists(root)) fs::rename(root, last);
+  // There a write through a map does not change a file's time.
+  struct statfs storage {};
+  const bool is_memory =
+      statfs(root.parent_path().c_str(), &storage) == 0 && storage.f_type == TMPFS_MAGIC;
+  if (path_exists(root) && !is_memory) fs::rename(root, last);
+  fs::remove_all(root);
   fs::create_directory(root);
   fs::path above = "/", to = root;
   for (const fs::path& part : from.relative_path()) {
@@ -313,11 +320,15 @@ bool can_hold_writes() {
   return refusable_access() != 0;
 }
 
+const std::set<std::string>& container_runtimes() {
+  static const std::set<std::string> names = {"apptainer", "singularity", "ch-run",
+                                              "enroot",    "shifter",     "sarus"};
+  return names;
+}
+
 bool starts_containers(const std::vector<std::string>& command) {
-  static const std::set<std::string> kRuntimes = {"apptainer", "singularity", "ch-run",
-                                                  "enroot",    "shifter",     "sarus"};
   return std::ranges::any_of(command, [](const std::string& word) {
-    return kRuntimes.contains(fs::path(word).filename().string());
+    return container_runtimes().contains(fs::path(word).filename().string());
   });
 }
 
@@ -334,7 +345,7 @@ void become_in_copy(const fs::path& launch_file, const std::vector<std::string>&
   if (!launch.writes_ok) {
     const auto places = writable_places(launch, settings.at("out").get<std::string>());
     settings["writable"] = places;
-    settings["landlock"] = refusable_access();
+    settings.update({{"landlock", refusable_access()}, {"runtimes", container_runtimes()}});
     if (!starts_containers(command)) hold_writes(places);
   }
   // As the user's shell would start it, not as a point of a study is.

@@ -49,6 +49,7 @@ std::filesystem::path place_hook(const std::filesystem::path& to);
 // Whether this kernel refuses writes outside of given folders (Landlock).
 bool can_hold_writes();
 // What starts containers mounts, which is refused below Landlock: processes in it hold themselves.
+const std::set<std::string>& container_runtimes();
 bool starts_containers(const std::vector<std::string>& command);
 
 // Makes the copy and becomes the command in it, which may write there, below the run's folder and

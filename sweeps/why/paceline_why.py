@@ -13,7 +13,6 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
   lengths   of loaders that have none, as the first run's run.json has them
-  keeps_launch  write launch<R>.json: how torchrun started this rank
   keeps_sizes   one alone keeps the launcher's number of ranks, which some programs check
 A step is a call of the first optimizer that steps, or of one that steps in its place later. It is checked against the
 forward passes of DDP.
@@ -667,8 +666,7 @@ def start_alone(distributed):
 
 
 def install(torch, settings, check):
-    agent = os.environ.get("PACELINE_WHY_AGENT")
-    if agent == str(os.getpid()):
+    if os.environ.get("PACELINE_WHY_AGENT") == str(os.getpid()):
         return
     if settings["replicas"] == "1" and not is_child():
         if of_launcher(RANKS, 0, 0) > 0:
@@ -684,9 +682,6 @@ def install(torch, settings, check):
     from torch.utils.data import DataLoader
     global HOOK
     hook = HOOK = Hook(torch, settings, check)
-    if settings.get("keeps_launch") and agent == str(os.getppid()) and \
-            os.sched_getaffinity(0) == os.sched_getaffinity(os.getppid()):  # else torchrun binds its ranks
-        hook.write("launch%d.json" % hook.rank, [[sys.executable] + sys.orig_argv[1:], dict(os.environ)])
 
     if settings["replicas"] == "1":
         start_alone(torch.distributed)

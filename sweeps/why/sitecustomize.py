@@ -22,25 +22,36 @@ AGENT = "PACELINE_WHY_AGENT"  # the process of torchrun that starts ranks
 def hold(settings):
     """Has the kernel refuse what it refuses the launcher (Landlock).
 
-    Processes that a daemon starts, as Slurm's tasks, and those in a container do not inherit it.
+    Processes that a daemon starts, as Slurm's tasks, and those in a container do not inherit it. One that starts a
+    container is not held, as that mounts.
     """
+    if any(os.path.basename(word) in settings["runtimes"] for word in words_of("self")):
+        return
     try:
         os.close(os.open(os.path.join(HERE, "sitecustomize.py"), os.O_WRONLY))  # which nothing else refuses
-        import ctypes
-    except (OSError, ImportError):
+    except PermissionError:
         return
-    libc, long = ctypes.CDLL(None), ctypes.c_long
-    access, create, add, restrict, no_new_privileges = settings["landlock"], 444, 445, 446, 38
-    rules = libc.syscall(long(create), struct.pack("=Q", access), long(8), long(0))
-    for folder in settings["writable"]:
-        if os.path.exists(folder):
-            place = os.open(folder, os.O_PATH)
-            libc.syscall(long(add), long(rules), long(1), struct.pack("=Qi", access, place), long(0))
-            os.close(place)
-    if rules >= 0:
-        libc.prctl(no_new_privileges, long(1), long(0), long(0), long(0))
-        libc.syscall(long(restrict), long(rules), long(0))
-        os.close(rules)
+    except OSError:
+        pass
+    try:
+        import ctypes
+        libc, long = ctypes.CDLL(None), ctypes.c_long
+        access, create, add, restrict, no_new_privileges = settings["landlock"], 444, 445, 446, 38
+        rules = libc.syscall(long(create), struct.pack("=Q", access), long(8), long(0))
+        failed = rules < 0
+        for folder in settings["writable"]:
+            if os.path.exists(folder) and not failed:
+                place = os.open(folder, os.O_PATH)
+                rule = struct.pack("=Qi", access, place)
+                failed = libc.syscall(long(add), long(rules), long(1), rule, long(0)) != 0
+                os.close(place)
+        failed = failed or libc.prctl(no_new_privileges, long(1), long(0), long(0), long(0)) != 0 or \
+            libc.syscall(long(restrict), long(rules), long(0)) != 0
+    except (OSError, ImportError, AttributeError):
+        failed = True
+    if failed:
+        with open(os.path.join(settings["out"], "unheld"), "w", encoding="utf-8"):
+            pass
 
 
 def install_guard(settings):
@@ -79,10 +90,25 @@ def install_guard(settings):
     return check
 
 
+def words_of(process):
+    with open("/proc/%s/cmdline" % process, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().split("\0")[:-1]
+
+
 def is_torchrun():
-    words = list(getattr(sys, "orig_argv", []))[:4]
     return any(os.path.basename(word) == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch")
-               for word in words)
+               for word in words_of("self")[:4])
+
+
+def keep_launch(settings):
+    """How torchrun started this rank: its words, and what its environment has beside torchrun's."""
+    agent = os.getppid()
+    with open("/proc/%d/environ" % agent, encoding="utf-8", errors="surrogateescape") as file:
+        own = set(file.read().split("\0"))
+    beside = {name: value for name, value in os.environ.items()
+              if name not in (AGENT, "PACELINE_WHY", "TORCHELASTIC_ERROR_FILE") and name + "=" + value not in own}
+    with open(os.path.join(settings["out"], "launch%s.json" % os.environ["RANK"]), "w", encoding="utf-8") as file:
+        json.dump([words_of(agent), [sys.executable] + words_of("self")[1:], beside], file)
 
 
 def start_ranks(settings):
@@ -90,18 +116,19 @@ def start_ranks(settings):
     import socket
     import subprocess
     import time
+    launches = []
+    for rank in range(settings["launches"]):
+        with open(os.path.join(settings["launched"], "launch%d.json" % rank), encoding="utf-8") as file:
+            launches.append(json.load(file))
+    if any(agent != words_of("self") for agent, _, _ in launches):
+        return  # another torchrun of the same program
     with socket.socket() as free:
         free.bind(("", 0))
-        port = free.getsockname()[1]
-    ranks, failed = [], 0
-    for rank in range(1 if settings["replicas"] == "1" else settings["launches"]):
-        with open(os.path.join(settings["launched"], "launch%d.json" % rank), encoding="utf-8") as file:
-            words, environment = json.load(file)
-        environment.update({"MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "False", AGENT: os.environ[AGENT],
-                            "PACELINE_WHY": os.environ["PACELINE_WHY"]})
-        environment.pop("TORCHELASTIC_ERROR_FILE", None)
-        ranks.append(subprocess.Popen(words, env=environment))
-    left = list(ranks)
+        own = {"MASTER_PORT": str(free.getsockname()[1]), "TORCHELASTIC_USE_AGENT_STORE": "False"}
+    count = 1 if settings["replicas"] == "1" else len(launches)
+    ranks = [subprocess.Popen(words, env={**os.environ, **beside, **own},
+                              start_new_session=True) for _, words, beside in launches[:count]]
+    left, failed = list(ranks), 0
     while left and not failed:
         time.sleep(0.02)
         failed = next((rank.returncode for rank in left if rank.poll()), 0)
@@ -155,6 +182,10 @@ if os.environ.get("PACELINE_WHY"):
     if chosen.get("landlock"):
         hold(chosen)
     guard = install_guard(chosen) if chosen.get("writable") else None
+    if chosen.get("keeps_launch") and os.environ.get(AGENT) == str(os.getppid()) and \
+            os.environ.get("GROUP_WORLD_SIZE") == "1" and \
+            os.sched_getaffinity(0) == os.sched_getaffinity(os.getppid()):  # else torchrun binds its ranks
+        keep_launch(chosen)
     if is_torchrun():
         os.environ[AGENT] = str(os.getpid())
         if chosen.get("launches"):

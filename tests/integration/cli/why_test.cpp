@@ -112,24 +112,41 @@ TEST_F(WhyOfProgram, StartsTheRanksOfTorchrunWithoutIt) {
                                           "open('" +
                                               agents + R"(', 'a').write('x')
 ranks = [subprocess.Popen([sys.executable, *sys.argv[1:]],
-                          env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2"))
+                          env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2",
+                                   GROUP_WORLD_SIZE="1", OMP_NUM_THREADS="1"))
          for rank in range(2)]
 sys.exit(max(rank.wait() for rank in ranks))
 )";
-  const Ran ran =
-      shell("PYTHONPATH=" + kPrograms.string() +
-            " paceline why --json --minutes 0.1 -- python3 torchrun train.py --steps 134");
-  EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
-  EXPECT_FALSE(parse_json(ran.out).at("efficiency").is_null());
-  EXPECT_EQ(file_text(agents), "x");
+  // What the program changes before it imports torch is not of torchrun.
+  std::ofstream(folder() / "early.py") << R"(import os, runpy, sys
+os.environ["RANK_OF"] = os.environ["RANK_OF"].split(",")[int(os.environ["RANK"])]
+sys.argv[0] = "train.py"
+runpy.run_path("train.py", run_name="__main__")
+)";
+  std::ofstream(folder() / "other.py") << "import torch\n";
+  const auto measure = [&](const std::string& command) {
+    fs::remove(agents);
+    const Ran ran = shell("RANK_OF=0,1 PYTHONPATH=" + kPrograms.string() +
+                          " paceline why --json --minutes 0.1 -- " + command);
+    EXPECT_TRUE(ran.code == 0 || ran.code == 2) << ran.err;
+    EXPECT_FALSE(parse_json(ran.out).at("efficiency").is_null());
+    return file_text(agents);
+  };
+  EXPECT_EQ(measure("python3 torchrun early.py --steps 134"), "x");
+  // Ranks of one are not those of the other.
+  EXPECT_GT(
+      measure("sh -c 'python3 torchrun train.py --steps 134; python3 torchrun other.py'").size(),
+      3U);
   fs::remove(agents);
   // One that fails ends the others.
+  const std::string found = shell("python3 -c 'import sys; print(sys.executable, end=\"\")'").out;
   const auto code_of = [&](const std::string& first, const std::string& second) {
-    std::ofstream(folder() / "launch0.json") << R"([["sh", "-c", ")" + first + R"("], {}])";
-    std::ofstream(folder() / "launch1.json") << R"([["sh", "-c", ")" + second + R"("], {}])";
+    const std::string agent = "[[\"" + found + R"(", "torchrun"], ["sh", "-c", ")";
+    std::ofstream(folder() / "launch0.json") << agent << first << R"("], {}])";
+    std::ofstream(folder() / "launch1.json") << agent << second << R"("], {}])";
     const Json settings = {{"replicas", "2"}, {"launches", 2}, {"launched", folder().string()}};
     return shell("PYTHONPATH=" + kHook.string() + " PACELINE_WHY='" + json_text(settings) +
-                 "' timeout 60 python3 torchrun")
+                 "' timeout 60 " + found + " torchrun")
         .code;
   };
   EXPECT_EQ(code_of("exit 0", "exit 0"), 0);

@@ -25,7 +25,7 @@ TEST(WorkingCopy, CopiesAgainWhatARunHasChanged) {
   const fs::path from = fs::canonical(scratch.path()) / "project", other = from.string() + ".data";
   fs::create_directories(from / "data");
   fs::create_directories(other);
-  for (const char* name : {"kept", "written", "data/moved", "data/linked"}) {
+  for (const char* name : {"kept", "written", "same size", "closed", "data/moved", "data/linked"}) {
     std::ofstream(from / name) << name;
   }
   const WorkingCopy copy = {from, fs::canonical(scratch.path()) / "copy", {}, {}};
@@ -33,6 +33,8 @@ TEST(WorkingCopy, CopiesAgainWhatARunHasChanged) {
   const ino_t kept = inode_of(copy.to() / "kept"), written = inode_of(copy.to() / "written");
 
   std::ofstream(copy.to() / "written", std::ios::app) << " by a run";
+  std::ofstream(copy.to() / "same size") << "sizes are";
+  fs::permissions(copy.to() / "closed", fs::perms::owner_read);
   std::ofstream(copy.to() / "new") << "of a run";
   // The user's own files at the end of a link, as like the copies as can be.
   fs::rename(copy.to() / "data", other / "data");
@@ -41,6 +43,9 @@ TEST(WorkingCopy, CopiesAgainWhatARunHasChanged) {
   EXPECT_EQ(inode_of(copy.to() / "kept"), kept);
   EXPECT_NE(inode_of(copy.to() / "written"), written);
   EXPECT_EQ(read_text(copy.to() / "written"), "written");
+  EXPECT_EQ(read_text(copy.to() / "same size"), "same size");
+  EXPECT_EQ(fs::status(copy.to() / "closed").permissions(),
+            fs::status(from / "closed").permissions());
   EXPECT_FALSE(fs::exists(copy.to() / "new"));
   EXPECT_FALSE(fs::is_symlink(copy.to() / "data"));
   EXPECT_EQ(read_text(copy.to() / "data/moved"), "data/moved");

@@ -218,9 +218,9 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   EXPECT_FALSE(few.first);
   EXPECT_FALSE(few.is_decided);
   EXPECT_FALSE(few.causes.front().interval);
-  expect_parts(to_text(why_document(few, {})),
-               {"Cannot tell: after 2 rounds no cause has the 3 rounds that an interval needs",
-                "too few runs"});
+  expect_parts(
+      to_text(why_document(few, {})),
+      {"Cannot tell: after 2 rounds no cause has runs enough for an interval", "too few runs"});
   WhyEvidence evidence = make_evidence({.wait = 0.4, .noise = 0.2}, 4);
   evidence.minutes_before = 1;
   evidence.minutes = 5;
@@ -233,6 +233,12 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
                 fmt::format("; about {} rounds would decide, --minutes {}", needed, needed + 1)});
   // So many are about enough.
   EXPECT_TRUE(judge_why(make_evidence({.wait = 0.4, .noise = 0.2}, 2 * needed)).first);
+  EXPECT_LT(needed, 20);
+  EXPECT_FALSE(judge_why(make_evidence({.wait = 0.4, .noise = 0.2}, 1)).rounds_needed);
+  // Surely above 0, and not yet below 10 or a first cause.
+  const WhyVerdict wide = judge_why(make_evidence({.sums = 0.055, .shared = 0, .noise = 0.01}, 4));
+  EXPECT_EQ(cause_at(wide, "sums").state, CauseState::found);
+  EXPECT_GT(wide.rounds_needed.value_or(0), 5U);
   EXPECT_FALSE(judge_why(make_evidence({.wait = 0.2, .noise = 0.4}, 5)).first);
   const WhyVerdict two = judge_why(make_evidence({.wait = 0.4, .saves = 0.4, .noise = 0.02}, 5));
   ASSERT_TRUE(two.first);
