@@ -247,6 +247,15 @@ TEST(WhyVerdict, SaysWhatItCannotTell) {
   expect_parts(to_text(why_document(two, {})), {"A cause: ", "cannot tell whether it costs more"});
 }
 
+// Three rounds of two causes alone would say nothing of their order.
+TEST(WhyVerdict, TellsTheLargerCauseAfterThreeRounds) {
+  const WhyVerdict verdict =
+      judge_why(make_evidence({.wait = 0.2, .saves = 0.6, .noise = 0.01}, 3));
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(verdict.causes[*verdict.first].key, "saves");
+  EXPECT_TRUE(verdict.rivals.empty());
+}
+
 // Saving may yet go before the sums.
 TEST(WhyVerdict, SaysWhatMayYetGoBeforeTheFirstCause) {
   const WhyVerdict verdict = judge_why(make_evidence(
