@@ -138,7 +138,8 @@ class Help : public CLI::FormatterBase {
       if (group.ends_with(kRarely)) group.resize(group.size() - std::string_view(kRarely).size());
       if (!group.empty() && !std::ranges::count(groups, group)) groups.push_back(group);
     }
-    std::ranges::stable_partition(groups, [](const auto& group) { return group == kMostUsed; });
+    std::stable_partition(groups.begin(), groups.end(),
+                          [](const std::string& group) { return group == kMostUsed; });
     const auto general = std::find(groups.begin(), groups.end(), kGeneral);
     if (general != groups.end()) std::rotate(general, general + 1, groups.end());
     return groups;

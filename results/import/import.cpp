@@ -340,7 +340,8 @@ std::vector<ImportedFile> Import::write(bool dry_run) const {
 const std::vector<ImportFormat>& import_formats() {
   static const std::vector<ImportFormat> all = [] {
     std::vector<ImportFormat> formats = registered_formats();
-    std::ranges::stable_partition(formats, [](const auto& each) { return !each.is_table; });
+    std::stable_partition(formats.begin(), formats.end(),
+                          [](const ImportFormat& format) { return !format.is_table; });
     return formats;
   }();
   return all;

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "engine/core/file.h"
+#include "engine/core/json.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
