@@ -115,8 +115,7 @@ std::string headline_text(const WhyVerdict& verdict, const WhyEvidence& evidence
                 "no cause that was measured costs {:.0f} points, but these runs cannot be made: {}",
                 kLarge, join({missing.begin(), missing.end()}, ", "))
       : has_intervals ? fmt::format(
-                            "after {} no cause with an estimate of {:.0f} points is sure, and not "
-                            "all causes are "
+                            "after {} no cause of {:.0f} points or more is sure, and not all are "
                             "surely below that",
                             rounds, kLarge)
                       : fmt::format("after {} no cause has runs enough for an interval", rounds);

@@ -131,7 +131,7 @@ class WhyStudy {
           "refused");
     } else if (starts_containers(request_.command) && !request_.writes_ok) {
       outcome_.evidence.warnings.emplace_back(
-          "below what starts the container, only Python processes were refused to write elsewhere");
+          "of the processes in the container only Python's were kept from writing elsewhere");
     }
   }
 
@@ -338,7 +338,7 @@ class WhyStudy {
     const double end = minutes() + static_cast<double>(runs) * longest_ / 60;
     if (end <= request_.minutes) return;
     print_note(
-        "paceline why: the {} rounds that an interval needs may take until minute {:.1f}; "
+        "paceline why: an interval needs {} rounds or more, which may take until minute {:.1f}; "
         "--minutes is {:g}\n",
         kFirstRounds, end, request_.minutes);
   }

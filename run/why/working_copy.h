@@ -42,13 +42,13 @@ struct WhyLaunch {
 };
 void save_launch(const std::filesystem::path& file, const WhyLaunch& launch);
 
-// Copies the shipped hook: a container has that folder, too, and its user may write it, unless the
-// kernel holds him, which the hook then knows. Throws internal if it is not installed.
+// Copies the shipped hook to where a container sees it. The user may write it, but a process that
+// is held may not: by that the hook knows whether it is. Throws internal if it is not installed.
 std::filesystem::path place_hook(const std::filesystem::path& to);
 
 // Whether this kernel refuses writes outside of given folders (Landlock).
 bool can_hold_writes();
-// What starts containers mounts, which is refused below Landlock: processes in it hold themselves.
+// A container's runtime mounts, which Landlock refuses. So it is not held, and Python in it is.
 const std::set<std::string>& container_runtimes();
 bool starts_containers(const std::vector<std::string>& command);
 

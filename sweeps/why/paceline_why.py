@@ -578,12 +578,15 @@ class Hook:
         # Ranks that do not wait for each other: what they would take if each step began together.
         if self.takes("sums") and not self.is_cuda():
             seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
+        data = [each["elements"] for each in ranks]  # rank 0 may have more, as where they are divided by length
+        has_more = data[0] > 1.03 * sum(data[1:]) / max(len(data) - 1, 1)
         epochs = [seconds_of_epochs(each, steps) for each in ranks]
         run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank")}
         run.update(
-            ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest, first_seconds=each_rank[0],
+            ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest,
+            first_seconds=0.0 if has_more else each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds,
-            rank_0_seconds=unsaved[0] - sum(usual) / len(usual),
+            rank_0_seconds=0.0 if has_more else unsaved[0] - sum(usual) / len(usual),
             epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))))
         for combine, names in ((sum, ("samples", "saves", "elements")), (min, ("ratio", "steps_in_all")),

@@ -25,7 +25,7 @@ def hold(settings):
     Processes that a daemon starts, as Slurm's tasks, and those in a container do not inherit it. One that starts a
     container is not held, as that mounts.
     """
-    if any(os.path.basename(word) in settings["runtimes"] for word in words_of("self")):
+    if any(os.path.basename(word) in settings["runtimes"] for word in command_line("self")):
         return
     try:
         os.close(os.open(os.path.join(HERE, "sitecustomize.py"), os.O_WRONLY))  # which nothing else refuses
@@ -90,14 +90,14 @@ def install_guard(settings):
     return check
 
 
-def words_of(process):
+def command_line(process):
     with open("/proc/%s/cmdline" % process, encoding="utf-8", errors="surrogateescape") as file:
         return file.read().split("\0")[:-1]
 
 
 def is_torchrun():
     return any(os.path.basename(word) == "torchrun" or word in ("torch.distributed.run", "torch.distributed.launch")
-               for word in words_of("self")[:4])
+               for word in command_line("self")[:4])
 
 
 def keep_launch(settings):
@@ -108,7 +108,7 @@ def keep_launch(settings):
     beside = {name: value for name, value in os.environ.items()
               if name not in (AGENT, "PACELINE_WHY", "TORCHELASTIC_ERROR_FILE") and name + "=" + value not in own}
     with open(os.path.join(settings["out"], "launch%s.json" % os.environ["RANK"]), "w", encoding="utf-8") as file:
-        json.dump([words_of(agent), [sys.executable] + words_of("self")[1:], beside], file)
+        json.dump([command_line(agent), [sys.executable] + command_line("self")[1:], beside], file)
 
 
 def start_ranks(settings):
@@ -120,15 +120,14 @@ def start_ranks(settings):
     for rank in range(settings["launches"]):
         with open(os.path.join(settings["launched"], "launch%d.json" % rank), encoding="utf-8") as file:
             launches.append(json.load(file))
-    if any(agent != words_of("self") for agent, _, _ in launches):
+    if any(agent != command_line("self") for agent, _, _ in launches):
         return  # another torchrun of the same program
     with socket.socket() as free:
         free.bind(("", 0))
         own = {"MASTER_PORT": str(free.getsockname()[1]), "TORCHELASTIC_USE_AGENT_STORE": "False"}
     count = 1 if settings["replicas"] == "1" else len(launches)
-    ranks = [subprocess.Popen(words, env={**os.environ, **beside, **own},
-                              start_new_session=True) for _, words, beside in launches[:count]]
-    left, failed = list(ranks), 0
+    left, failed = [subprocess.Popen(words, env={**os.environ, **beside, **own}, start_new_session=True)
+                    for _, words, beside in launches[:count]], 0
     while left and not failed:
         time.sleep(0.02)
         failed = next((rank.returncode for rank in left if rank.poll()), 0)

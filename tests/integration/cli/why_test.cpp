@@ -335,6 +335,33 @@ TEST_F(WhyOfProgram, HookKnowsRanksThatTheProgramStarts) {
   EXPECT_EQ(batch.at("local_world"), 2);
 }
 
+// More data of rank 0 are no work that only it does.
+TEST_F(WhyOfProgram, HookCountsMoreDataOfRank0AsLateness) {
+  const char* settings = R"({"take": ["sums"]})";
+  const Json own = hooked(settings, "--late 0.01 --late-rank 0");
+  EXPECT_GT(own.at("rank_0_seconds"), 26 * 0.009);
+  const Json more = hooked(settings, "--late 0.01 --late-rank 0 --larger");
+  EXPECT_EQ(more.at("rank_0_seconds"), 0);
+  EXPECT_EQ(more.at("first_seconds"), 0);
+  EXPECT_EQ(more.at("slowest_rank"), 0);
+}
+
+// `why` warns of it.
+TEST_F(WhyOfProgram, HookSaysThatAProcessIsNotHeld) {
+  const auto hold = [&](const std::string& words) {
+    fs::remove(folder() / "unheld");
+    const Json settings = {{"out", folder().string()},
+                           {"landlock", std::uint64_t{1} << 60},
+                           {"writable", {folder().string()}},
+                           {"runtimes", {"apptainer"}}};
+    shell("PYTHONPATH=" + kHook.string() + " PACELINE_WHY='" + json_text(settings) +
+          "' python3 -c pass " + words);
+    return fs::exists(folder() / "unheld");
+  };
+  EXPECT_TRUE(hold(""));
+  EXPECT_FALSE(hold("apptainer exec"));
+}
+
 TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsOfRanksWithoutData) {
   const Json critic = hooked("{}", "--critic");
   EXPECT_EQ(critic.at("ratio"), 1);

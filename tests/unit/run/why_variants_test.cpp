@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "run/why/first_run.h"
 #include "run/why/variants.h"
 #include "tests/support/expect_parts.h"
+#include "tests/support/scratch.h"
 
 namespace paceline {
 namespace {
@@ -134,6 +137,16 @@ TEST(WhyVariants, AWarmUpOfSlowStepsIsShortWhereNothingIsRecordedInIt) {
     EXPECT_EQ(settings_of(8, name, changes), (Json{{"warm", 34}, {"steps", 134}})) << name;
     EXPECT_EQ(changes, (Json{{"steps", 60}}));
   }
+}
+
+TEST(WhyFirstRun, WarnsOfProcessesThatAreNotHeld) {
+  const Scratch scratch;
+  WhyEvidence evidence;
+  warn_of_unheld(scratch.path(), evidence);
+  EXPECT_TRUE(evidence.warnings.empty());
+  replace_file(scratch.path() / "unheld", "");
+  warn_of_unheld(scratch.path(), evidence);
+  EXPECT_EQ(evidence.warnings.size(), 1U);
 }
 
 }  // namespace

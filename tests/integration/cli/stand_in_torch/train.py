@@ -31,7 +31,7 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("mpi", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("mpi", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -123,6 +123,8 @@ def train():
     if options.sharded:
         optimizer.param_groups[0]["params"][0]._is_flat_param = True
     batch = options.global_batch // world or 16
+    if options.larger and rank == 0:
+        batch = 24
     if options.mpi:
         sys.modules["mpi4py.MPI"] = types.SimpleNamespace(
             Is_initialized=lambda: True, Is_finalized=lambda: False, Finalize=lambda: open("finalized", "w").close())
