@@ -1,19 +1,22 @@
-# paceline_library(core SOURCES a.cpp b.cpp [LINKS fmt::fmt ...] [HIDDEN_LINKS ...])
+# paceline_library(core SOURCES a.cpp b.cpp [ENGINE] [LINKS fmt::fmt ...] [HIDDEN_LINKS ...])
 #   One static library a folder, target paceline_core, seen as "engine/core/..." from the root.
-#   HIDDEN_LINKS are not passed on to users.
+#   Without SOURCES: those of this folder, and of its folders that have no CMakeLists.txt.
+#   HIDDEN_LINKS are not passed on to users. ENGINE: nothing where this build has no engine.
+# paceline_add_folders(*/CMakeLists.txt): each folder that has one, so that a new one need not be named.
 # paceline_test(unit.house SOURCES house_test.cpp LINKS results [LABELS unit] [TIMEOUT 120] [ENVIRONMENT A=b])
 #   A test that is a program of its own.
 # paceline_tests(unit.results NOUNS record store [SOURCES made.cpp] [LINKS results] [PROGRAM unit.results])
 #   One program of record_test.cpp, store_test.cpp and so on, and a test for each of these files
 #   (unit.results.record), which runs it with that noun: `test_unit_results record`. A noun may be in a folder: gate/judge.
-# paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi
+# paceline_register(backend mpi FACTORY make_mpi_backend LIBRARY comm_mpi [LINKS paceline_comm]
 #                   [ABOUT "..."] [TASKS replica|node] [MPIRUN] [INSIDE] [BARE] [SUMS_NODE] [ALONE] [DRIFTS] [GPU_EACH]
 #                   [STAND_IN ring] [GPUS] [SERIAL] [PRECISIONS "fp32|bf16"] [BACKENDS "mpi|mirrored"])
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
 #   Puts the name of a backend, wrapper, device or workload into the generated factory table and
-#   into names.json. TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
+#   into names.json. LINKS: makes the library, too, of this folder's sources.
+#   TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
 #   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack. BARE: it stands in none.
 #   SUMS_NODE: it sums inside a node by itself, so only threads of a task may stand inside of it.
 #   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own.
@@ -114,10 +117,11 @@ function(paceline_cold target)
   target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O1>")
 endfunction()
 
-# paceline_library(NAME [SOURCES FILE...] [LINKS TARGET...] [HIDDEN_LINKS TARGET...])
-#   Without SOURCES: the sources of this folder, and of its folders that have no CMakeLists.txt.
 function(paceline_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;HIDDEN_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ENGINE" "" "SOURCES;LINKS;HIDDEN_LINKS" ${ARGN})
+  if(ARG_ENGINE AND NOT PACELINE_ENGINE)
+    return()
+  endif()
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS *.cpp)
     file(GLOB folders LIST_DIRECTORIES ON CONFIGURE_DEPENDS *)
@@ -132,6 +136,14 @@ function(paceline_library name)
   paceline_common(paceline_${name})
   target_link_libraries(paceline_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_HIDDEN_LINKS})
 endfunction()
+
+macro(paceline_add_folders)
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${ARGN})
+  foreach(file IN LISTS files)
+    get_filename_component(folder ${file} DIRECTORY)
+    add_subdirectory(${folder})
+  endforeach()
+endmacro()
 
 # paceline_compile_for(avx2 device_cpu engine/device/cpu/kernels_body.h -O3 -march=x86-64-v3)
 #   Compiles a file of loops once more, for an instruction set that is chosen at run time.
@@ -260,7 +272,7 @@ endfunction()
 function(paceline_register kind name)
   set(flags MPIRUN INSIDE BARE SUMS_NODE ALONE DRIFTS GPU_EACH GPUS SERIAL)
   set(texts ABOUT TASKS STAND_IN PRECISIONS BACKENDS)
-  cmake_parse_arguments(ARG "${flags}" "FACTORY;LIBRARY;ABSENT;PROGRAM;${texts}" "" ${ARGN})
+  cmake_parse_arguments(ARG "${flags}" "FACTORY;LIBRARY;LINKS;ABSENT;PROGRAM;${texts}" "" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "paceline_register(${kind} ${name}): unknown ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -269,6 +281,9 @@ function(paceline_register kind name)
   endif()
   if(NOT PACELINE_ENGINE)
     set(ARG_ABSENT "this build has no engine (-DPACELINE_ENGINE=OFF)")
+  endif()
+  if(ARG_LINKS AND NOT ARG_ABSENT)
+    paceline_library(${ARG_LIBRARY} LINKS ${ARG_LINKS})
   endif()
   if(ARG_ABSENT)
     set(entry "{\"name\": \"${name}\", \"built\": false, \"reason\": \"${ARG_ABSENT}\"")
@@ -279,16 +294,14 @@ function(paceline_register kind name)
       set_property(GLOBAL APPEND PROPERTY paceline_${ARG_PROGRAM}table_libraries paceline_${ARG_LIBRARY})
     endif()
   endif()
-  foreach(text IN LISTS texts)
-    if(ARG_${text})
-      string(TOLOWER ${text} key)
-      string(APPEND entry ", \"${key}\": \"${ARG_${text}}\"")
-    endif()
-  endforeach()
-  foreach(flag IN LISTS flags)
-    if(ARG_${flag})
-      string(TOLOWER ${flag} key)
-      string(APPEND entry ", \"${key}\": true")
+  foreach(trait IN LISTS texts flags)
+    if(ARG_${trait})
+      string(TOLOWER ${trait} key)
+      set(value "\"${ARG_${trait}}\"")
+      if(trait IN_LIST flags)
+        set(value true)
+      endif()
+      string(APPEND entry ", \"${key}\": ${value}")
     endif()
   endforeach()
   set_property(GLOBAL APPEND PROPERTY paceline_${ARG_PROGRAM}${kind}_json "${entry}}")
