@@ -46,8 +46,7 @@ int bench(BenchArguments& arguments, const std::vector<std::string>& command) {
   if (arguments.json && !bench.is_comparison && !records.empty()) {
     print("{}\n", json_text(to_json(bench.records.front()), 2));
   } else if (!records.empty()) {
-    DocumentArguments output;
-    output.json = arguments.json;
+    DocumentArguments output{.json = arguments.json};
     print_documents({collectives_document(records)}, output);
   }
   return bench.exit_code;

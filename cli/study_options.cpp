@@ -80,8 +80,7 @@ std::string name_and_text(std::string_view name, std::size_t column, const std::
 }
 
 TextStyle style_of_output() {
-  TextStyle style;
-  style.colours = colours_welcome(STDOUT_FILENO);
+  TextStyle style{.colours = colours_welcome(STDOUT_FILENO)};
   constexpr std::size_t kOfALog = 80;
   style.terminal_width = columns_of_output(STDOUT_FILENO);
   style.width = std::min(style.width, style.terminal_width > 0 ? style.terminal_width : kOfALog);

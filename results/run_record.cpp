@@ -236,14 +236,12 @@ RunRecord make_record(const UnfinishedRun& run) {
 }
 
 LayoutFacts layout_facts(const Layout& layout) {
-  LayoutFacts facts;
-  facts.nodes = layout.nodes;
-  facts.ntasks = layout.ntasks;
-  facts.cpus_per_task = layout.cpus_per_task;
-  facts.gpus = layout.gpus;
-  facts.cpus_per_replica = layout.cpus_per_replica;
-  facts.replicas_are = layout.replicas_are_cores ? "cores" : "gpus";
-  return facts;
+  return {.nodes = layout.nodes,
+          .ntasks = layout.ntasks,
+          .cpus_per_task = layout.cpus_per_task,
+          .gpus = layout.gpus,
+          .cpus_per_replica = layout.cpus_per_replica,
+          .replicas_are = layout.replicas_are_cores ? "cores" : "gpus"};
 }
 
 Json to_json(const RunRecord& record) {

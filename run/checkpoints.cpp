@@ -150,8 +150,7 @@ EventSetup event_setup(const EventPlaces& places) {
   const std::string name =
       fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), places.name)
           .substr(0, kLongestName);
-  EventSetup setup;
-  setup.folder = places.folder / name;
+  EventSetup setup{.folder = places.folder / name};
   make_folder(places.folder);
   std::error_code error;
   for (int number = 2; !std::filesystem::create_directory(setup.folder, error); ++number) {

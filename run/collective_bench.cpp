@@ -193,13 +193,12 @@ class Bench {
   }
 
   void measure(Communicator& communicator, bool keeps) {
-    BenchOptions options;
-    options.type = facts_.type;
-    options.rounds = facts_.rounds;
-    options.iterations = static_cast<std::size_t>(options_.iterations);
-    options.seconds_per_size = options_.seconds;
-    options.warmup = static_cast<std::size_t>(options_.warmup);
-    options.baselines = !options_.no_baselines;
+    BenchOptions options{.type = facts_.type,
+                         .rounds = facts_.rounds,
+                         .iterations = static_cast<std::size_t>(options_.iterations),
+                         .warmup = static_cast<std::size_t>(options_.warmup),
+                         .seconds_per_size = options_.seconds,
+                         .baselines = !options_.no_baselines};
     std::size_t most = 0;
     for (const BenchSize& size : sizes_) most = std::max(most, size.count);
     AllReduceBench bench(communicator, most, options);

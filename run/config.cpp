@@ -234,10 +234,9 @@ void check_places(const InputConfig& config, const InputPlaces& places) {
 
 InputOptions input_options(const InputConfig& config, const InputPlaces& places,
                            const Layout& layout) {
-  InputOptions options;
-  options.cache = config.cache;
-  options.type = config.cache_type;
-  options.tasks_of_node = std::max(1, layout.ntasks / layout.nodes);
+  InputOptions options{.cache = config.cache,
+                       .type = config.cache_type,
+                       .tasks_of_node = std::max(1, layout.ntasks / layout.nodes)};
   if (options.cache != CacheKind::off) options.cache_bytes = cache_bytes_of_node(config);
   options.cache_folder = places.cache;
   options.parallel_reads = config.parallel_reads * (layout.gpus / layout.ntasks);

@@ -229,10 +229,7 @@ EnergyFacts EnergyReport::collect_here(int nodes) {
 EnergyFacts EnergyReport::collect(World& world, int nodes) {
   std::vector<EnergyFacts> mine(world.communicators().size());
   mine.front().meters = meters();
-  std::vector<MeterFacts> all;
-  for (const EnergyFacts& facts : gather(world, mine)) {
-    all.insert(all.end(), facts.meters.begin(), facts.meters.end());
-  }
+  const std::vector<MeterFacts> all = flattened(gather(world, mine), &EnergyFacts::meters);
   const auto size = world.communicators().front()->size();
   return collect_energy(all, nodes, gpus_ == 0 ? 0 : size);
 }

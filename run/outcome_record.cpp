@@ -81,11 +81,10 @@ Throughput collect_throughput(const TrainingOutcome& outcome) {
 std::optional<GoalFacts> collect_goal(const RunRequest& request, const TrainingOutcome& outcome) {
   const std::optional<Goal>& until = request.config.train.until;
   if (!until) return std::nullopt;
-  GoalFacts goal;
-  goal.goal = until->text();
-  goal.reached = outcome.goal_reached;
-  goal.epochs = static_cast<double>(outcome.quality.epochs.size());
-  goal.steps = static_cast<double>(outcome.resumed_after + outcome.steps);
+  GoalFacts goal{.goal = until->text(),
+                 .reached = outcome.goal_reached,
+                 .epochs = static_cast<double>(outcome.quality.epochs.size()),
+                 .steps = static_cast<double>(outcome.resumed_after + outcome.steps)};
   if (outcome.goal_reached && !outcome.resumed) {
     const Timing& timing = outcome.timing;
     goal.fit_seconds = timing.fit_seconds;
@@ -212,15 +211,13 @@ LayoutFacts layout_facts(const Layout& layout, const ThreadPlan& threads) {
 
 Provenance build_facts(const std::vector<std::string>& command) {
   const Build made = build();
-  Provenance facts;
-  facts.version = made.version;
-  facts.commit = made.commit;
-  facts.dirty = made.dirty;
-  facts.compiler = made.compiler;
-  facts.compiler_flags = made.compiler_flags;
-  facts.command = shell_quote(command);
-  facts.allocation = find_allocation(environment_of_process());
-  return facts;
+  return {.version = made.version,
+          .commit = made.commit,
+          .dirty = made.dirty,
+          .compiler = made.compiler,
+          .compiler_flags = made.compiler_flags,
+          .command = shell_quote(command),
+          .allocation = find_allocation(environment_of_process())};
 }
 
 std::optional<ScreenedFacts> find_screened() {

@@ -256,10 +256,7 @@ std::string answer(const std::string& python, const Framework& framework) {
 }  // namespace
 
 ProgramFacts program_facts(const UserProgram& program, double seconds) {
-  ProgramFacts facts;
-  facts.name = program.name;
-  facts.directory = program.directory;
-  facts.seconds = seconds;
+  ProgramFacts facts{.name = program.name, .directory = program.directory, .seconds = seconds};
   std::string changes;
   const auto git = find_program("git", environment_of_process());
   if (git) {

@@ -237,12 +237,8 @@ void StudySubmitter::plan_wave(const Journal& journal) {
   }
   const StoreContent store = nodes->counted(all);
   const StudyNow now = look_at_study(plan_.study, journal, slurm_, place);
-  SubmissionInput input;
-  input.site = &site_;
-  input.plan = &plan_;
-  input.store = &store;
-  input.submitted = &now.runs;
-  input.setup = setup_;
+  SubmissionInput input{
+      .site = &site_, .plan = &plan_, .store = &store, .submitted = &now.runs, .setup = setup_};
   if (plan_.spec.programs.empty()) {
     input.planned_bytes = [this](std::size_t point) {
       return planned_replica_bytes(plan_.spec.workload, resolved_[point].parameters);

@@ -233,10 +233,9 @@ World::World(const LaunchSpec& launch, const ProcessRank& process, const CpuAssi
     : parts_(std::make_unique<Parts>()) {
   bind_this_thread(all_cpus(assignment.replicas));
   if (const std::string note = set_aside_note(); !note.empty()) log::info("{}", note);
-  Membership membership;
-  membership.process = process;
-  membership.replicas_here = launch.layout.gpus / launch.layout.ntasks;
-  membership.deadlines = launch.deadlines;
+  Membership membership{.process = process,
+                        .replicas_here = launch.layout.gpus / launch.layout.ntasks,
+                        .deadlines = launch.deadlines};
   membership.on_fatal_error = [process, more = launch.on_fatal_error](const Error& error) {
     write_fatal_status(environment_of_process(), process, error);
     if (more) more(error);

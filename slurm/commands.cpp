@@ -157,9 +157,7 @@ CommandResult SlurmCommands::run(const std::vector<std::string>& words, double s
   setup.environment = environment_;
   for (const std::string& variable : unset) setup.environment.erase(variable);
   setup.separate_output = true;
-  ChildLimits limits;
-  limits.grace = 5;
-  limits.run = seconds;
+  ChildLimits limits{.grace = 5, .run = seconds};
   const WatchOfMany watch = watch_children(
       {setup}, [&](std::size_t, std::string_view text) { result.err += text; }, limits,
       [&](std::size_t, std::string_view text, pid_t) { result.out += text; });

@@ -102,11 +102,8 @@ std::vector<JobArray> group_runs(const std::vector<PlannedPoint>& points,
     }
   }
   std::ranges::sort(wholes, [](const JobArray& a, const JobArray& b) { return a.shape < b.shape; });
-  std::vector<JobArray> arrays;
-  for (const JobArray& whole : wholes) {
-    for (JobArray& part : split_array(whole, most_elements)) arrays.push_back(std::move(part));
-  }
-  return arrays;
+  return flattened(wholes,
+                   [&](const JobArray& whole) { return split_array(whole, most_elements); });
 }
 
 bool parse_elements(std::string_view text, ArrayId& into) {

@@ -128,8 +128,7 @@ std::string JobEnergy::text() const {
 std::optional<JobEnergy> ask_energy(const SlurmCommands& slurm,
                                     const std::vector<std::int64_t>& jobs) {
   if (jobs.empty()) return std::nullopt;
-  JobEnergy energy;
-  energy.plugin = find_plugin(slurm.configured("AcctGatherEnergyType"));
+  JobEnergy energy{.plugin = find_plugin(slurm.configured("AcctGatherEnergyType"))};
   if (energy.plugin.empty()) return std::nullopt;
   const CommandResult result =
       slurm.run({"sacct", "-n", "-P", "-X", "-j", fmt::format("{}", fmt::join(jobs, ",")), "-o",

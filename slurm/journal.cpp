@@ -129,13 +129,12 @@ void Journal::apply(const Json& event) {
   if (!describes && kind != "sending" && kind != "sent" && kind != "refused") return;
   const std::string session = event.at("session"), name = event.at("array");
   if (describes) {
-    SentArray array;
-    array.session = session;
-    array.name = name;
-    array.shape = event.at("shape");
-    array.minutes = event.at("minutes");
-    array.later = kind == "later";
-    array.elements = read_elements(study_ / file_of_array(session, name, ".json"));
+    SentArray array{.session = session,
+                    .name = name,
+                    .shape = event.at("shape"),
+                    .minutes = event.at("minutes"),
+                    .later = kind == "later",
+                    .elements = read_elements(study_ / file_of_array(session, name, ".json"))};
     arrays_.push_back(std::move(array));
   } else if (SentArray* array = find(session, name)) {
     array->called = true;

@@ -2,8 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "engine/core/text.h"
@@ -127,10 +129,7 @@ std::string point_lines(const Runs& runs, std::size_t most) {
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) text += point_line(points[i], width);
   if (shown == points.size()) return text;
-  Runs others;
-  for (std::size_t i = shown; i < points.size(); ++i) {
-    others.insert(others.end(), points[i].begin(), points[i].end());
-  }
+  const Runs others = flattened(std::span(points).subspan(shown), std::identity());
   return text + fmt::format("  ... and {} more points: {}; --all lists them\n",
                             points.size() - shown, format_phases(others));
 }

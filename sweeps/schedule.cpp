@@ -52,10 +52,7 @@ void Eta::add(std::size_t point, double seconds) {
 
 std::optional<double> Eta::remaining(const std::vector<std::size_t>& points) const {
   if (seconds_.empty()) return std::nullopt;
-  std::vector<double> all;
-  for (const auto& [point, seconds] : seconds_)
-    all.insert(all.end(), seconds.begin(), seconds.end());
-  const double any = median(all);
+  const double any = median(flattened(seconds_, [](const auto& of) { return of.second; }));
   double total = 0;
   for (const std::size_t point : points) {
     const auto found = seconds_.find(point);

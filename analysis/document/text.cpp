@@ -393,11 +393,8 @@ std::vector<std::string> all_warnings(const Document& document) {
 }
 
 std::vector<const Plot*> all_plots(const Document& document) {
-  std::vector<const Plot*> plots;
-  for (const Section& section : document.sections) {
-    for (const Plot& plot : section.plots) plots.push_back(&plot);
-  }
-  return plots;
+  return flattened(document.sections,
+                   [](const Section& section) { return pointers_to(section.plots); });
 }
 
 Document with_shared_notes(Document document) {

@@ -386,14 +386,8 @@ std::vector<std::string> covariate_effects(const std::vector<CovariateRow>& rows
     if (!covariate.has_effect || (of_gate && covariate.is_weighed)) continue;
     tests += all.emplace_back(covariate, runs).tests();
   }
-  std::vector<std::string> found;
-  for (EffectsOfCovariate& each : all) {
-    for (std::string& sentence :
-         each.sentences(kCovariateLevel / static_cast<double>(std::max<std::size_t>(tests, 1)))) {
-      found.push_back(std::move(sentence));
-    }
-  }
-  return found;
+  const double level = kCovariateLevel / static_cast<double>(std::max<std::size_t>(tests, 1));
+  return flattened(all, [&](EffectsOfCovariate& each) { return each.sentences(level); });
 }
 
 }  // namespace paceline

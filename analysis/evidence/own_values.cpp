@@ -35,9 +35,7 @@ int replicas(const CovariateRow& row) {
 }
 
 int least_replicas(const std::vector<CovariateRow>& rows, const RowIndices& members) {
-  int least = replicas(rows[members.front()]);
-  for (const std::size_t i : members) least = std::min(least, replicas(rows[i]));
-  return least;
+  return std::ranges::min(mapped(members, [&](std::size_t i) { return replicas(rows[i]); }));
 }
 
 // The group of the most rows, or of equally many with the smaller ones.

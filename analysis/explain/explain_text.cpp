@@ -277,11 +277,9 @@ Json to_json(const Judged& judged, const char* name, const std::string& prefix =
 }
 
 Json to_json(const std::vector<Finding>& findings) {
-  Json all = Json::array();
-  for (const Finding& finding : findings) {
-    all.push_back({{"kind", to_string(finding.kind)}, {"text", finding.text}});
-  }
-  return all;
+  return mapped(findings, [](const Finding& finding) {
+    return Json{{"kind", to_string(finding.kind)}, {"text", finding.text}};
+  });
 }
 
 Json to_json(const Counterfactual& what) {
@@ -451,8 +449,7 @@ std::vector<Plot> loss_plots(const Explanation& explanation) {
   const std::size_t all = points.size();
   points.resize(std::min(all, kMostBars));
   const std::vector<std::string> names = drawn_names(points);
-  Bars bars;
-  bars.stacked = true;
+  Bars bars{.stacked = true};
   for (const PointExplanation* point : points) {
     bars.groups.push_back(point->name);
     bars.notes.push_back(note_text(*point, names));
@@ -464,14 +461,12 @@ std::vector<Plot> loss_plots(const Explanation& explanation) {
     }
     bars.series.push_back(std::move(series));
   }
-  Plot plot;
-  plot.name = "loss";
-  plot.title = fmt::format("Lost efficiency{}: {}", of_studies(study_names(explanation.study)),
-                           explanation.title);
-  plot.subtitle = make_subtitle(points, all);
-  plot.x_label = "points of efficiency";
-  plot.body = std::move(bars);
-  return {plot};
+  return {{.name = "loss",
+           .title = fmt::format("Lost efficiency{}: {}", of_studies(study_names(explanation.study)),
+                                explanation.title),
+           .subtitle = make_subtitle(points, all),
+           .x_label = "points of efficiency",
+           .body = std::move(bars)}};
 }
 
 }  // namespace paceline

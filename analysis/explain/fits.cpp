@@ -84,9 +84,7 @@ TwoTerms fit_two_terms(const Points& points, Second second) {
     vy += v * y;
   }
   const double determinant = uu * vv - uv * uv;
-  TwoTerms found;
-  found.a = (uy * vv - vy * uv) / determinant;
-  found.b = (vy * uu - uy * uv) / determinant;
+  TwoTerms found{.a = (uy * vv - vy * uv) / determinant, .b = (vy * uu - uy * uv) / determinant};
   for (const auto& [n, s] : points) {
     const double off = s / n * (n / s - 1 - found.a * (n - 1) - found.b * second(n));
     found.rest += off * off;

@@ -73,10 +73,8 @@ std::string describe_pattern(const RoundPattern& pattern,
       sessions.size() > 1 ? fmt::format(" of session {}", pattern.session + 1) : "";
   const std::string longer =
       fmt::format("{} {}{}", of_size, size > 0 ? "longer" : "less", interval);
-  std::vector<std::string> numbers;
-  for (const std::size_t round : pattern.rounds) {
-    numbers.push_back(std::to_string(session.rounds[round]));
-  }
+  const std::vector<std::string> numbers = mapped(
+      pattern.rounds, [&](std::size_t round) { return std::to_string(session.rounds[round]); });
   if (pattern.shape == RoundPattern::step) {
     return fmt::format("runs take {} from round {}{} on", longer, numbers.front(), in);
   }

@@ -105,13 +105,11 @@ Plot make_plot(const StudyHistory& study, const SeriesHistory& each) {
   timeline.x_tics = make_tics(series.sessions.front().day, series.sessions.back().day);
   std::string heading = metric_info(series.metric).heading;
   heading[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(heading[0])));
-  Plot plot;
-  plot.title = fmt::format("{}{}: {}", heading, of_studies(study.study.studies), series.point);
-  plot.subtitle = study.study.title + (timeline.shifts.empty() ? "; no level shift" : "");
-  plot.x_label = "date of the session";
-  plot.y_label = axis_title(series);
-  plot.body = std::move(timeline);
-  return plot;
+  return {.title = fmt::format("{}{}: {}", heading, of_studies(study.study.studies), series.point),
+          .subtitle = study.study.title + (timeline.shifts.empty() ? "; no level shift" : ""),
+          .x_label = "date of the session",
+          .y_label = axis_title(series),
+          .body = std::move(timeline)};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "analysis/statistics/robust.h"
 #include "analysis/statistics/statistics.h"
 #include "engine/core/random.h"
+#include "engine/core/text.h"
 
 namespace paceline {
 
@@ -38,10 +39,7 @@ const std::vector<double>& error_ratios(double degrees_of_freedom) {
 
 // Mean of `of(estimated error / true error)`.
 double over_errors(const Precise& precise, const std::function<double(double ratio)>& of) {
-  const std::vector<double>& ratios = error_ratios(precise.degrees_of_freedom);
-  double sum = 0;
-  for (const double ratio : ratios) sum += of(ratio);
-  return sum / static_cast<double>(ratios.size());
+  return average(mapped(error_ratios(precise.degrees_of_freedom), of));
 }
 
 double chance_of_pass(const Limits& limits, const Precise& precise, double effect) {

@@ -106,9 +106,7 @@ std::vector<Plot> backend_plots(const PlotSource& source) {
     }
     bars.series.push_back(std::move(series));
   }
-  Plot plot;
-  plot.name = "backends";
-  plot.title = "Backends: " + source.title;
+  Plot plot{.name = "backends", .title = "Backends: " + source.title};
   plot.subtitle = "backends compared at the same size and CPUs; lines: 95 % intervals";
   if (settings.size() < all) {
     plot.subtitle += fmt::format("; the largest {} of {}", settings.size(), all);

@@ -65,9 +65,7 @@ std::vector<Tic> tics(const Lines& lines) {
 }  // namespace
 
 std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
-  Lines lines;
-  lines.log_x = true;
-  lines.log_y = 10;
+  Lines lines{.log_x = true, .log_y = 10};
   const std::vector<std::string> machine_names =
       name_machines(mapped(records, [](const Record& record) { return identify_machine(record); }));
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -88,17 +86,15 @@ std::vector<Plot> bandwidth_plots(const std::vector<Record>& records) {
   }
   if (lines.series.empty()) return {};
   lines.x_tics = tics(lines);
-  Plot plot;
-  plot.name = "bandwidth";
-  plot.title = "all-reduce by message size";
   const bool any_imported =
       std::ranges::any_of(records, [](const Record& record) { return record->kind == "imported"; });
-  plot.subtitle =
-      fmt::format("bus bandwidth: bytes / {}seconds × 2 (n-1)/n", any_imported ? "" : "median ");
-  plot.x_label = "bytes of one rank";
-  plot.y_label = "GB/s";
-  plot.body = std::move(lines);
-  return {plot};
+  return {{.name = "bandwidth",
+           .title = "all-reduce by message size",
+           .subtitle = fmt::format("bus bandwidth: bytes / {}seconds × 2 (n-1)/n",
+                                   any_imported ? "" : "median "),
+           .x_label = "bytes of one rank",
+           .y_label = "GB/s",
+           .body = std::move(lines)}};
 }
 
 }  // namespace paceline

@@ -70,9 +70,7 @@ std::vector<const Row*> shown_rows(const PlotSource& source) {
 std::vector<Plot> breakdown_plots(const PlotSource& source) {
   const std::vector<const Row*> rows = shown_rows(source);
   if (rows.empty()) return {};
-  Bars bars;
-  bars.stacked = true;
-  bars.groups = point_names(source.study, rows);
+  Bars bars{.groups = point_names(source.study, rows), .stacked = true};
   for (const Row* row : rows) {
     const double steps = count_steps(*row);
     const double ms = steps > 0 ? 1e3 * total_seconds(*row, &PhaseSeconds::step) / steps : 0;
@@ -89,10 +87,9 @@ std::vector<Plot> breakdown_plots(const PlotSource& source) {
     }
     if (any) bars.series.push_back(std::move(series));
   }
-  Plot plot;
-  plot.name = "breakdown";
-  plot.title = "Where a step goes: " + source.title;
-  plot.subtitle = "where the mean step goes (over ranks and runs)";
+  Plot plot{.name = "breakdown",
+            .title = "Where a step goes: " + source.title,
+            .subtitle = "where the mean step goes (over ranks and runs)"};
   std::size_t measured = 0;
   for (const Row& row : source.study.rows) measured += has_phases(row) ? 1 : 0;
   if (measured > rows.size()) {

@@ -83,17 +83,16 @@ std::vector<Plot> cpus_plots(const PlotSource& source) {
   for (const auto& [group, cells] : grouped(source)) {
     if (!is_worth_a_map(cells) || plots.size() == kMostMaps) continue;
     const auto& [kind, system, backend] = group;
-    Plot plot;
-    plot.name = plots.empty() ? "cpus" : fmt::format("cpus-backend{}", plots.size() + 1);
-    plot.title = "CPUs per replica: " + source.title;
     const std::string whose = system + (system.empty() || backend.empty() ? "" : ", ") + backend;
-    plot.subtitle = fmt::format(
-        "{}{}{}; darker: slower than the best of its row", whose, whose.empty() ? "" : ": ",
-        source.comparison.rates ? source.study.unit.long_rate() : "fit seconds");
-    plot.x_label = source.study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task";
-    plot.y_label = source.study.replicas_are_cores ? "replicas" : "GPUs";
-    plot.body = make_heat_map(source, cells);
-    plots.push_back(std::move(plot));
+    plots.push_back(
+        {.name = plots.empty() ? "cpus" : fmt::format("cpus-backend{}", plots.size() + 1),
+         .title = "CPUs per replica: " + source.title,
+         .subtitle = fmt::format(
+             "{}{}{}; darker: slower than the best of its row", whose, whose.empty() ? "" : ": ",
+             source.comparison.rates ? source.study.unit.long_rate() : "fit seconds"),
+         .x_label = source.study.replicas_are_cores ? "CPUs per replica" : "cpus-per-task",
+         .y_label = source.study.replicas_are_cores ? "replicas" : "GPUs",
+         .body = make_heat_map(source, cells)});
   }
   return plots;
 }

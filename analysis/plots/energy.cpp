@@ -110,9 +110,7 @@ std::vector<Plot> energy_plots(const PlotSource& source) {
   efficiency.ideal = PlotSeries{"as the base", {{1, 100, {}}, {most, 100, {}}}};
   efficiency.x_tics = size_tics(efficiency.series);
   efficiency.aside = efficiency.series.size() > 1;
-  Plot over_replicas;
-  over_replicas.name = "energy_efficiency";
-  over_replicas.title = "Energy efficiency: " + source.title;
+  Plot over_replicas{.name = "energy_efficiency", .title = "Energy efficiency: " + source.title};
   over_replicas.subtitle =
       source.study.unit.name + " per joule over the base's, base " + source.comparison.base.text();
   if (has_bars(efficiency.series)) over_replicas.subtitle += "; bars: 95 % intervals";
@@ -125,9 +123,7 @@ std::vector<Plot> energy_plots(const PlotSource& source) {
   ring_front(times.series);
   drop_equal_labels(times.series);
   times.ring_title = "Pareto front";
-  Plot over_time;
-  over_time.name = "energy_time";
-  over_time.title = "Energy and time: " + source.title;
+  Plot over_time{.name = "energy_time", .title = "Energy and time: " + source.title};
   over_time.subtitle = "numbers: " + what + "; Pareto front of the means";
   if (has_bars(times.series)) over_time.subtitle += "; bars: 95 % intervals";
   over_time.x_label = "fit seconds";

@@ -82,15 +82,13 @@ std::vector<Plot> epoch_plots(const PlotSource& source) {
   lines.x_tics = epoch_tics(most);
   lines.aside = bars && rows.size() > 1 && most <= kMostAside;
   if (compute_spread(lines) > kMostSpreadOnALinearAxis) lines.log_y = 10;
-  Plot plot;
-  plot.name = "epochs";
-  plot.title = "Epochs: " + source.title;
-  plot.subtitle = std::string("seconds of each epoch, the fastest point of each size") +
-                  (bars ? "; bars: 95 % intervals" : "");
-  plot.x_label = "epoch";
-  plot.y_label = "seconds";
-  plot.body = std::move(lines);
-  return {plot};
+  return {{.name = "epochs",
+           .title = "Epochs: " + source.title,
+           .subtitle = std::string("seconds of each epoch, the fastest point of each size") +
+                       (bars ? "; bars: 95 % intervals" : ""),
+           .x_label = "epoch",
+           .y_label = "seconds",
+           .body = std::move(lines)}};
 }
 
 }  // namespace paceline

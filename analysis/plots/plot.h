@@ -39,12 +39,12 @@ struct Tic {
 };
 
 struct Lines {
-  std::vector<PlotSeries> series;
-  std::optional<PlotSeries> ideal;  // dashed and black
-  std::vector<Tic> x_tics;          // empty: gnuplot's choice
+  std::vector<PlotSeries> series = {};
+  std::optional<PlotSeries> ideal = {};  // dashed and black
+  std::vector<Tic> x_tics = {};          // empty: gnuplot's choice
   bool log_x = false;
-  int log_y = 0;                    // base of a logarithmic axis; 0: linear, from 0
-  std::optional<double> highest_y;  // higher values are cut off; empty: everything is visible
+  int log_y = 0;                         // base of a logarithmic axis; 0: linear, from 0
+  std::optional<double> highest_y = {};  // higher values are cut off; empty: everything is visible
   std::string ring_title = "lower quality";  // meaning of ringed points
   bool aside = false;  // shifts series slightly, so that error bars do not overlap
 };
@@ -63,10 +63,10 @@ struct BarSeries {
 
 // Horizontal bars: one line per group, or per series of a group.
 struct Bars {
-  std::vector<std::string> groups;  // from top to bottom
-  std::vector<BarSeries> series;
+  std::vector<std::string> groups = {};  // from top to bottom
+  std::vector<BarSeries> series = {};
   bool stacked = false;
-  std::vector<std::string> notes;  // for stacks: text behind each bar, one per group
+  std::vector<std::string> notes = {};  // for stacks: text behind each bar, one per group
 };
 
 struct HeatCell {
@@ -94,9 +94,9 @@ struct Timeline {
 };
 
 struct Plot {
-  std::string name;  // base of its file name: "speedup"
-  std::string title, subtitle, x_label, y_label;
-  std::variant<Lines, Bars, HeatMap, Timeline> body;
+  std::string name = {};  // base of its file name: "speedup"
+  std::string title = {}, subtitle = {}, x_label = {}, y_label = {};
+  std::variant<Lines, Bars, HeatMap, Timeline> body = {};
 };
 
 // "lumi, 16 GPUs" without "lumi".

@@ -100,9 +100,8 @@ std::vector<Plot> make_plots(const PlotSource& source, bool per_replica) {
     lines.ideal = PlotSeries{"ideal", {{base, at_base, {}}, {end, at_end, {}}}};
   }
   lines.highest_y = 1.5 * at_end;
-  Plot plot;
-  plot.name = per_replica ? "efficiency" : kSpeedUpPlot;
-  plot.title = (per_replica ? "Efficiency: " : "Speed-up: ") + source.title;
+  Plot plot{.name = per_replica ? "efficiency" : kSpeedUpPlot,
+            .title = (per_replica ? "Efficiency: " : "Speed-up: ") + source.title};
   plot.subtitle =
       fmt::format("{}ratio of {}, base {}",
                   !per_replica                ? ""

@@ -25,8 +25,7 @@ std::vector<Plot> study_plots(const PlotSource& source) {
   std::vector<Plot> all;
   for (const auto maker : {speed_up_plots, efficiency_plots, breakdown_plots, energy_plots,
                            cpus_plots, settings_plots, backend_plots, epoch_plots}) {
-    std::vector<Plot> plots = maker(source);
-    std::move(plots.begin(), plots.end(), std::back_inserter(all));
+    std::ranges::move(maker(source), std::back_inserter(all));
   }
   return all;
 }
@@ -105,8 +104,7 @@ std::vector<Plot> settings_plots(const PlotSource& source) {
   for (const std::string& axis : source.study.axes) {
     const std::vector<AxisValue> values = list_values(source, axis);
     if (values.size() < kFewestPoints) continue;
-    Lines lines;
-    lines.series = series_over(source, axis, values);
+    Lines lines{.series = series_over(source, axis, values)};
     if (lines.series.empty()) continue;
     const std::size_t left_out = lines.series.size() - std::min(kMostSeries, lines.series.size());
     lines.series.resize(lines.series.size() - left_out);
@@ -115,18 +113,17 @@ std::vector<Plot> settings_plots(const PlotSource& source) {
     for (const auto& [at, text] : values) lines.x_tics.push_back({at, text});
     const bool bars = has_bars(lines.series);
     lines.aside = bars && lines.series.size() > 1;
-    Plot plot;
-    plot.name = "setting-" + axis;
-    plot.title = "Settings: " + source.title;
-    plot.subtitle =
-        fmt::format("{} over {}, the rest being equal{}{}",
-                    source.comparison.rates ? source.study.unit.long_rate() : "fit seconds", axis,
-                    bars ? "; bars: 95 % intervals" : "",
-                    left_out > 0 ? fmt::format("; {} more lines are left out", left_out) : "");
-    plot.x_label = axis;
-    plot.y_label = source.comparison.rates ? source.study.unit.long_rate() : "fit seconds";
-    plot.body = std::move(lines);
-    plots.push_back(std::move(plot));
+    const std::string what =
+        source.comparison.rates ? source.study.unit.long_rate() : "fit seconds";
+    plots.push_back({.name = "setting-" + axis,
+                     .title = "Settings: " + source.title,
+                     .subtitle = fmt::format(
+                         "{} over {}, the rest being equal{}{}", what, axis,
+                         bars ? "; bars: 95 % intervals" : "",
+                         left_out > 0 ? fmt::format("; {} more lines are left out", left_out) : ""),
+                     .x_label = axis,
+                     .y_label = what,
+                     .body = std::move(lines)});
   }
   return plots;
 }

@@ -241,8 +241,7 @@ std::optional<FittedLinks> fit_links(const std::vector<SumSample>& samples, int 
   std::optional<FittedLinks> best;
   double next = std::numeric_limits<double>::infinity();
   for (const SumForm form : kSumForms) {
-    FittedLinks links;
-    links.network = fitted(form, inside, between, replicas_per_node);
+    FittedLinks links{.network = fitted(form, inside, between, replicas_per_node)};
     links.off = compute_misfit(links.network, used);
     if (!best || links.off < kClearlyBetter * best->off) {
       if (best) next = best->off;

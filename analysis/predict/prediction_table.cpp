@@ -247,10 +247,7 @@ Plot prediction_plot(const Prediction& prediction) {
     series.points.back().begins_line = size.is_predicted && after_other;
     after_other = !size.is_predicted;
   }
-  Lines lines;
-  lines.series = {measured, predicted};
-  lines.log_x = true;
-  lines.log_y = 10;
+  Lines lines{.series = {measured, predicted}, .log_x = true, .log_y = 10};
   lines.x_tics = size_tics(lines.series, true);
   const double first = prediction.sizes.front().gpus, last = prediction.sizes.back().gpus;
   const SizeValue& base = find_base(prediction);

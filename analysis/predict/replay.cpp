@@ -122,11 +122,7 @@ struct Replay::Facts {
       links = FittedLinks{*sources.network, 0, true, 0};
       return;
     }
-    std::vector<SumSample> samples;
-    for (const Run& run : sources.collectives) {
-      const auto more = sums_in(run);
-      samples.insert(samples.end(), more.begin(), more.end());
-    }
+    std::vector<SumSample> samples = flattened(sources.collectives, sums_in);
     links = fit_links(samples, replicas_per_node());
     if (links) return;
     for (const auto& [gpus, size] : sizes) {

@@ -158,9 +158,8 @@ std::optional<RunSteps> find_steps(const Run& run) {
   if (!run.samples_per_second || *run.samples_per_second <= 0 || !steps || *steps <= 0 || !batch) {
     return std::nullopt;
   }
-  RunSteps result;
-  result.step_seconds = *batch / *run.samples_per_second;
-  result.ranks = all_steps(record, run.where, count_warmup(record));
+  RunSteps result{.ranks = all_steps(record, run.where, count_warmup(record)),
+                  .step_seconds = *batch / *run.samples_per_second};
   if (!result.ranks.empty()) return result;
   result.sampled = false;
   for (const auto& [phases, quantiles] : ranks_in(record)) {

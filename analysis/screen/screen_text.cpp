@@ -176,8 +176,7 @@ Document screen_document(const MachineScreen& screen, const ScreenVerdict& verdi
                                counted(screen.devices.size(), "device"),
                                counted(screen.links.size(), "link"), screen.backend);
   document.warnings = screen.warnings;
-  Section section;
-  section.headline = screen_headline(verdict);
+  Section section{.headline = screen_headline(verdict)};
   section.table =
       ColumnsOf<SlowPart>()
           .text("part", "part", [](const SlowPart& part) { return part.name; })

@@ -22,8 +22,7 @@ struct Moments {
 
 Moments moments(std::span<const double> values) {
   if (values.empty()) throw internal_error("mean of no values");
-  Moments result;
-  result.count = static_cast<double>(values.size());
+  Moments result{.count = static_cast<double>(values.size())};
   for (const double value : values) result.mean += value / result.count;
   for (const double value : values) {
     result.variance += (value - result.mean) * (value - result.mean);

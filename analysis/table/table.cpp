@@ -368,11 +368,9 @@ Json work_json(const Work& work) {
 }
 
 Json rules_json(const std::vector<BrokenRule>& broken) {
-  Json rules = Json::array();
-  for (const BrokenRule& each : broken) {
-    rules.push_back({{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}});
-  }
-  return rules;
+  return mapped(broken, [](const BrokenRule& each) {
+    return Json{{"rule", each.rule}, {"what", each.what}, {"fix", each.fix}};
+  });
 }
 
 Table controls_table(const std::vector<ControlCheck>& controls) {

@@ -73,9 +73,8 @@ AllReduceBench::Turn AllReduceBench::choose_turn(const Call& call) {
   write_buffers(trial);
   const double once = std::max(time(trial, call), 1e-8);
   const auto rounds = static_cast<double>(options_.rounds);
-  Turn turn;
-  turn.calls = static_cast<std::size_t>(
-      std::clamp(kShortestSample / once, 1.0, static_cast<double>(buffers)));
+  Turn turn{.calls = static_cast<std::size_t>(
+                std::clamp(kShortestSample / once, 1.0, static_cast<double>(buffers)))};
   const double sample_seconds = once * static_cast<double>(turn.calls);
   turn.samples = static_cast<std::size_t>(std::clamp(
       options_.seconds_per_size / rounds / sample_seconds, 1.0, static_cast<double>(kMostSamples)));

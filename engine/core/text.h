@@ -199,6 +199,17 @@ auto known_values(Range&& range, Function function) {
   return all;
 }
 
+// The elements of the lists that a function or a member says of each element, in order.
+template <typename Range, typename Function>
+auto flattened(Range&& range, Function function) {
+  std::remove_cvref_t<std::invoke_result_t<Function&, decltype(*std::begin(range))>> all;
+  for (auto&& each : range) {
+    auto&& some = std::invoke(function, each);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 template <typename Range, typename Function>
 auto summed(Range&& range, Function function) {
   std::remove_cvref_t<std::invoke_result_t<Function&, decltype(*std::begin(range))>> sum{};

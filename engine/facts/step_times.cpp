@@ -94,8 +94,7 @@ std::optional<StragglerFacts> find_straggler(const std::vector<RankTimes>& times
   const std::vector<double> work = mapped(ranks, mean_work);
   const auto slowest =
       static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
-  StragglerFacts straggler;
-  straggler.rank = static_cast<int>(slowest);
+  StragglerFacts straggler{.rank = static_cast<int>(slowest)};
   const double all = compute_excess(ranks, slowest, mean_work);
   straggler.excess_seconds_per_step = all;
   straggler.share_of_step = all / mean_total(ranks[slowest]);

@@ -191,10 +191,10 @@ RunVerdict ended_with(const std::string& who, int code, const std::string& when,
 
 // What was seen of the ranks from outside.
 struct Sight {
-  std::optional<Death> death;
-  std::vector<int> vanished;  // ended without a word, unasked
-  RunVerdict of_vanished;     // said where `vanished` is not empty
-  RunVerdict of_bad_end;      // said where all ranks wrote down that all is well
+  std::optional<Death> death = {};
+  std::vector<int> vanished = {};  // ended without a word, unasked
+  RunVerdict of_vanished = {};     // said where `vanished` is not empty
+  RunVerdict of_bad_end = {};      // said where all ranks wrote down that all is well
   const FailureSnapshot* snapshot = nullptr;
 };
 
@@ -311,10 +311,9 @@ std::string describe_wait(const Flight& flight, double when) {
 
 RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch& launcher,
                  const LauncherWords& words, const FailureSnapshot& snapshot) {
-  Sight sight;
-  sight.snapshot = &snapshot;
-  sight.death = death_in(ranks, words, statuses);
-  sight.vanished = ranks_without_status(ranks, statuses);
+  Sight sight{.death = death_in(ranks, words, statuses),
+              .vanished = ranks_without_status(ranks, statuses),
+              .snapshot = &snapshot};
   sight.of_vanished =
       statuses.empty() ? launcher_failed(launcher, "before any rank began", words.errors,
                                          ErrorKind::peer_lost)  // no slots, a broken installation
@@ -330,9 +329,7 @@ RunVerdict judge(int ranks, const std::vector<RankStatus>& statuses, const Watch
 RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& watch,
                  const std::string& program, const FailureSnapshot& snapshot) {
   const int ranks = static_cast<int>(watch.ends.size());
-  Sight sight;
-  sight.snapshot = &snapshot;
-  sight.death = death_of_child(watch.ends);
+  Sight sight{.death = death_of_child(watch.ends), .snapshot = &snapshot};
   for (const int rank : ranks_without_status(ranks, statuses)) {
     if (!watch.ends[static_cast<std::size_t>(rank)].asked_to_stop) sight.vanished.push_back(rank);
   }
@@ -343,9 +340,7 @@ RunVerdict judge(const std::vector<RankStatus>& statuses, const WatchOfMany& wat
 
 RunVerdict judge_remains(int ranks, const std::vector<RankStatus>& statuses,
                          const FailureSnapshot& snapshot) {
-  Sight sight;
-  sight.snapshot = &snapshot;
-  sight.vanished = ranks_without_status(ranks, statuses);
+  Sight sight{.vanished = ranks_without_status(ranks, statuses), .snapshot = &snapshot};
   if (!sight.vanished.empty()) {
     sight.of_vanished =
         silent(sight.vanished, statuses, snapshot, "the scheduler's and the kernel's logs", "");

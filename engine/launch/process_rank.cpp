@@ -74,13 +74,11 @@ constexpr Launched kJsrun{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMES
 template <const Launched& kNames>
 std::optional<ProcessRank> from(const Numbers& env) {
   if (!env.has(kNames.rank) || (kNames.also && !env.has(kNames.also))) return std::nullopt;
-  ProcessRank process;
-  process.rank = env.need(kNames.rank, kNames.rank);
-  process.size = env.need(kNames.size, kNames.rank);
-  process.local_rank = env.need(kNames.local_rank, kNames.rank);
-  process.local_size = env.need(kNames.local_size, kNames.rank);
-  process.evidence = kNames.evidence;
-  return process;
+  return ProcessRank{.rank = env.need(kNames.rank, kNames.rank),
+                     .size = env.need(kNames.size, kNames.rank),
+                     .local_rank = env.need(kNames.local_rank, kNames.rank),
+                     .local_size = env.need(kNames.local_size, kNames.rank),
+                     .evidence = kNames.evidence};
 }
 
 // Flux does not say how many tasks a node has: as many on each.
@@ -153,10 +151,9 @@ std::optional<ProcessRank> from_pmi(const Numbers& env) {
   if (!env.has("PMI_RANK") || env.has("PALS_RANKID") || env.has("FLUX_TASK_RANK")) {
     return std::nullopt;
   }
-  ProcessRank process;
-  process.rank = env.need("PMI_RANK", "PMI_RANK");
-  process.size = env.need("PMI_SIZE", "PMI_RANK");
-  process.evidence = "PMI (PMI_RANK)";
+  ProcessRank process{.rank = env.need("PMI_RANK", "PMI_RANK"),
+                      .size = env.need("PMI_SIZE", "PMI_RANK"),
+                      .evidence = "PMI (PMI_RANK)"};
   const auto slurm = from_slurm(env);
   if (env.has("MPI_LOCALRANKID")) {
     process.local_rank = env.need("MPI_LOCALRANKID", "PMI_RANK");

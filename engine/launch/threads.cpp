@@ -34,9 +34,7 @@ ThreadPlan plan_threads(int cpus_per_replica, const ThreadRequest& request) {
   check_at_least(request.compute.value_or(1), 1, "compute threads");
   check_at_least(request.input.value_or(0), 0, "input threads");
   check_at_least(request.comm.value_or(0), 0, "communication threads");
-  ThreadPlan plan;
-  plan.input = request.input.value_or(0);
-  plan.comm = request.comm.value_or(0);
+  ThreadPlan plan{.input = request.input.value_or(0), .comm = request.comm.value_or(0)};
   plan.compute = request.compute.value_or(cpus_per_replica - plan.input - plan.comm);
   if (plan.compute >= 1 && plan.total() <= cpus_per_replica) return plan;
   const int compute = plan.compute >= 1 ? plan.compute : 1;

@@ -30,8 +30,7 @@ bool add_infiniband(const fs::path& device, const fs::path& card, std::vector<Ne
   const std::size_t before = ports.size();
   for (const fs::path& folder : all) {
     if (!first_line(folder / "state").starts_with("4:")) continue;
-    NetworkPort port;
-    port.name = device.filename().string();
+    NetworkPort port{.name = device.filename().string()};
     if (all.size() > 1) port.name += ":" + folder.filename().string();
     port.link = first_line(folder / "link_layer");
     if (port.link.empty()) port.link = "InfiniBand";
@@ -60,9 +59,7 @@ std::vector<NetworkPort> network_ports(const MeterRoots& roots) {
         leading_number(first_line(device / "type")) != kEthernet) {
       continue;
     }
-    NetworkPort port;
-    port.name = device.filename().string();
-    port.link = "Ethernet";
+    NetworkPort port{.name = device.filename().string(), .link = "Ethernet"};
     const auto megabits = leading_number(first_line(device / "speed"));  // -1: not known
     if (megabits && *megabits > 0) port.gbit_per_second = *megabits / 1e3;
     port.numa_node = read_numa(card);

@@ -199,9 +199,7 @@ RunVerdict with_silence(RunVerdict judged, const RunArtifacts& artifacts, const 
 
 ChildSetup make_rank_setup(const SpawnRequest& request, int rank,
                            const RankStatusFolder& status_folder) {
-  ChildSetup setup;
-  setup.command = request.command;
-  setup.environment = request.environment;
+  ChildSetup setup{.command = request.command, .environment = request.environment};
   forget_launchers(setup.environment);
   for (const char* name : {"RANK", "LOCAL_RANK"}) setup.environment[name] = std::to_string(rank);
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) {
@@ -261,9 +259,8 @@ RunVerdict spawn_ranks(const SpawnRequest& request) {
                       "openmpi; conda install -c conda-forge openmpi)");
   }
   const RankStatusFolder status_folder(request.environment);
-  ChildSetup setup;
-  setup.command = launch_command(*launcher, request.ranks, request.command);
-  setup.environment = request.environment;
+  ChildSetup setup{.command = launch_command(*launcher, request.ranks, request.command),
+                   .environment = request.environment};
   status_folder.export_to(setup.environment);
   setup.separate_output = true;
   prepare_environment(*launcher, setup.environment);

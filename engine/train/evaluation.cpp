@@ -32,11 +32,8 @@ LossSums forward_fed(Program& program, const Dataset& dataset, const Slice& slic
                      Feeder::Setup setup, Communicator& communicator, InputCounts& counts) {
   LossSums sums;
   if (slice.count == 0) return sums;
-  StreamSpec stream;
-  stream.samples = slice.count;
-  stream.global_batch = setup.batch;
-  stream.in_order = true;
-  stream.first = slice.begin;
+  StreamSpec stream{
+      .samples = slice.count, .global_batch = setup.batch, .in_order = true, .first = slice.begin};
   setup.rank = 0;  // the stream is this rank's alone
   setup.ranks = 1;
   setup.parts = 1;

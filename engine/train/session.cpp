@@ -96,9 +96,7 @@ class Sharing {
     exchange();
     if (shares && !leads) attempt(&Sharing::open);
     exchange();
-    CacheSharing result;
-    result.ranks = least_ranks();
-    result.refusal = first_refusal();
+    CacheSharing result{.ranks = least_ranks(), .refusal = first_refusal()};
     if (!data_) return result;
     if (!is_shared(mine_.node)) {
       keep_apart(*data_, options_);

@@ -21,14 +21,12 @@ namespace {
 constexpr double kReportSeconds = 2;
 
 StreamSpec make_stream(const TrainConfig& config, const Dataset& train) {
-  StreamSpec stream;
-  stream.seed = config.seed;
-  stream.samples = train.samples;
-  stream.global_batch = compute_global_batch(config);
-  stream.shuffle_buffer = config.shuffle_buffer;
-  stream.drop_last = config.drop_last;
-  stream.steps_per_epoch = config.steps_per_epoch;
-  return stream;
+  return {.seed = config.seed,
+          .samples = train.samples,
+          .global_batch = compute_global_batch(config),
+          .shuffle_buffer = config.shuffle_buffer,
+          .drop_last = config.drop_last,
+          .steps_per_epoch = config.steps_per_epoch};
 }
 
 void check_samples(const Dataset& data, const Network& network) {
@@ -391,9 +389,8 @@ void Trainer::finish_epoch(double seconds) {
   std::array<double, 4> totals = std::exchange(epoch_totals_, {}).values();
   sum_over_ranks(communicator_, totals);
   const LossSums all = LossSums::of(totals);
-  EpochFacts quality;
-  quality.train_loss = all.loss / all.samples;
-  quality.train_accuracy = all.correct / all.samples;
+  EpochFacts quality{.train_loss = all.loss / all.samples,
+                     .train_accuracy = all.correct / all.samples};
   if (counts_top5()) quality.train_top5 = all.top5 / all.samples;
   if (!std::isfinite(*quality.train_loss)) {
     throw Error(ErrorKind::failed,

@@ -43,8 +43,7 @@ JobShape whole_nodes(const ScreenJobRequest& request, const Site& site, const Sl
       find_target_machine(site, on_cpus, slurm, topology_of_machine().usable_cores());
   const TargetMachine& machine = nodes.machine;
   warning = nodes.warning;
-  JobShape shape;
-  shape.nodes = whole_number(request.nodes, "--nodes");
+  JobShape shape{.nodes = whole_number(request.nodes, "--nodes")};
   const int gpus = on_cpus || !machine.node ? 0 : machine.node->gpus;
   if (!on_cpus && gpus == 0) {
     throw usage_error("nobody says how many GPUs a node has", site.where,

@@ -90,10 +90,8 @@ class Screening {
   std::optional<MachineScreen> measure_in(World& world, const CpuAssignment& assignment) {
     Communicator& all = *world.communicators().front();
     bind_this_thread(assignment.replicas.front());
-    MachineScreen screen;
-    screen.started_at = utc_time_stamp();
-    screen.version = build_id();
-    screen.backend = launch_.backend;
+    MachineScreen screen{
+        .started_at = utc_time_stamp(), .version = build_id(), .backend = launch_.backend};
     describe(world, assignment);
     find_nodes(all, screen);
     make_devices(world, assignment);
@@ -321,8 +319,7 @@ class Screening {
   // Of each pair its first node tells.
   void gather(Communicator& all, MachineScreen& screen) {
     device_.measured = std::move(device_rates_.measured);
-    MachineScreen mine;
-    mine.devices = {device_};
+    MachineScreen mine{.devices = {device_}};
     if (is_leader_ && among_node_) {
       node_.measured = std::move(node_rates_.measured);
       mine.nodes = {node_};

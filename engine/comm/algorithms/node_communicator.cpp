@@ -267,8 +267,7 @@ void NodeAllReduce::abort() noexcept {
 }
 
 NodeGroups find_nodes(Communicator& all) {
-  NodeCard mine;
-  mine.node = find_node(all.rank());
+  NodeCard mine{.node = find_node(all.rank())};
   sched_getaffinity(0, sizeof mine.cpus, &mine.cpus);
   std::vector<NodeCard> cards(static_cast<std::size_t>(all.size()));
   all.all_gather(&mine, sizeof mine, cards.data());

@@ -83,11 +83,7 @@ std::string value_in(const std::vector<ConfigRow>& rows, const std::string& name
 }
 
 std::vector<std::string> name_groups(const std::vector<ConfigGroup>& groups) {
-  std::vector<std::string> names;
-  for (const ConfigGroup& group : groups) {
-    for (const ConfigRow& row : group.rows) names.push_back(row.name);
-  }
-  return each_once(names);
+  return each_once(mapped(flattened(groups, &ConfigGroup::rows), &ConfigRow::name));
 }
 
 // "ranks 0-2 0.001, rank 3 0.01"; empty where all have the same value.

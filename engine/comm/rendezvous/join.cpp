@@ -428,10 +428,8 @@ BootstrapAddress find_bootstrap(const ProcessRank& process, const Environment& e
 }
 
 BootstrapAddress starter_bootstrap(const std::string& host, const Environment& environment) {
-  BootstrapAddress address;
-  address.host = host;
-  address.token = random_token();
-  address.ports = parse_ports(environment);
+  BootstrapAddress address{
+      .host = host, .ports = parse_ports(environment), .token = random_token()};
   start_at(hash_value(address.token), address.ports);
   address.ports.push_back(0);  // any: the ranks get it by their environment
   return address;

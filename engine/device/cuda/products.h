@@ -229,18 +229,17 @@ inline bool is_product_of_places(const Operation& operation) {
 
 // With `batch` samples. Pads the channels of the sample itself.
 inline ConvShape conv_shape(const Operation& operation, int batch, Math math) {
-  ConvShape shape;
-  shape.batch = batch;
-  shape.height = operation.in.height;
-  shape.width = operation.in.width;
   const bool reads_sample = operation.kind == OpKind::conv && operation.from == 0;
-  shape.in = reads_sample ? padded_channels(math, operation.in.channels) : operation.in.channels;
-  shape.out = operation.out.channels;
-  shape.kernel = std::max(operation.kernel, 1);
-  shape.stride = operation.stride;
-  shape.padding = operation.padding;
-  shape.math = math;
-  return shape;
+  const int channels = operation.in.channels;
+  return {.batch = batch,
+          .height = operation.in.height,
+          .width = operation.in.width,
+          .in = reads_sample ? padded_channels(math, channels) : channels,
+          .out = operation.out.channels,
+          .kernel = std::max(operation.kernel, 1),
+          .stride = operation.stride,
+          .padding = operation.padding,
+          .math = math};
 }
 
 // The same convolution of 2 x 2 pixels as one place with four times the sample's channels, which
@@ -278,14 +277,12 @@ inline std::size_t logit_rows(std::size_t labels, std::size_t row_bytes, std::si
   return 2 * even >= std::min(most, labels) ? even : most;
 }
 inline ConvShape logits_shape(const Operation& operation, std::size_t rows, Math math) {
-  ConvShape shape;
-  shape.batch = 1;
-  shape.height = static_cast<int>(rows);
-  shape.width = 1;
-  shape.in = operation.in.channels;
-  shape.out = operation.out.channels;
-  shape.math = math;
-  return shape;
+  return {.batch = 1,
+          .height = static_cast<int>(rows),
+          .width = 1,
+          .in = operation.in.channels,
+          .out = operation.out.channels,
+          .math = math};
 }
 
 }  // namespace paceline::cuda

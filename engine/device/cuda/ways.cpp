@@ -305,8 +305,7 @@ std::size_t choose_update(Runtime& runtime, Products& products, Optimizer optimi
                     memory = lazy_memory(runtime, sizeof(UpdateRule) + tried / kDecayGroup + 1)](
                        std::size_t way, const Operands& o, Stream stream) {
     auto* const rule = reinterpret_cast<UpdateRule*>(memory());
-    UpdateRule its;
-    its.optimizer = optimizer;
+    UpdateRule its{.optimizer = optimizer};
     runtime.launch(SetRule{its, rule, nullptr}, {1, 1, 0}, stream);
     // A random number may have no root.
     const bool has_root = optimizer == Optimizer::adagrad || optimizer == Optimizer::adam;

@@ -108,9 +108,8 @@ void check_augmentation(const Augmentation& augmentation, int height, int width)
 Change draw_change(const Augmentation& augmentation, PhiloxKey key, std::uint32_t pass,
                    std::uint32_t position) {
   const PhiloxCounter bits = philox({0, position, pass, 0}, key);
-  Change change;
-  change.hflip = augmentation.hflip && (bits[0] & 1) != 0;
-  change.vflip = augmentation.vflip && (bits[0] & 2) != 0;
+  Change change{.hflip = augmentation.hflip && (bits[0] & 1) != 0,
+                .vflip = augmentation.vflip && (bits[0] & 2) != 0};
   const int places = 2 * augmentation.crop + 1;
   change.down = below(bits[1], places) - augmentation.crop;
   change.right = below(bits[2], places) - augmentation.crop;

@@ -57,14 +57,13 @@ Dataset make_split(const std::string& name, NamedArray images, const NamedArray&
   if (images.array.elements.empty()) {
     throw input_error("the file holds no samples", images.where, "get the file again");
   }
-  Dataset set;
-  set.name = name;
-  set.samples = extents[0];
-  set.height = static_cast<int>(extents[1]);
-  set.width = static_cast<int>(extents[2]);
-  set.channels = 1;
-  set.classes = kMnistClasses;
-  set.images = std::move(images.array.elements);
+  Dataset set{.name = name,
+              .height = static_cast<int>(extents[1]),
+              .width = static_cast<int>(extents[2]),
+              .channels = 1,
+              .classes = kMnistClasses,
+              .samples = extents[0],
+              .images = std::move(images.array.elements)};
   set.labels.assign(labels.array.elements.begin(), labels.array.elements.end());
   const auto wrong =
       std::ranges::find_if(set.labels, [](std::int32_t label) { return label >= kMnistClasses; });
@@ -129,13 +128,12 @@ Dataset random_split(const std::string& name, const Dataset& like, std::size_t s
 }
 
 Dataset described(const ImageSet& set, const std::string& split, ImageStore::Size size) {
-  Dataset data;
-  data.name = set.name + " " + split;
-  data.height = size.height;
-  data.width = size.width;
-  data.channels = size.channels;
-  data.classes = static_cast<int>(set.classes.size());
-  data.samples = set.split(split)->samples();
+  Dataset data{.name = set.name + " " + split,
+               .height = size.height,
+               .width = size.width,
+               .channels = size.channels,
+               .classes = static_cast<int>(set.classes.size()),
+               .samples = set.split(split)->samples()};
   if (data.samples == 0) {
     throw input_error("split " + split + " holds no samples", "data set " + set.name,
                       "get the data set again");
@@ -199,22 +197,14 @@ std::vector<fs::path> mnist_files(const fs::path& folder) {
 
 DatasetPair synthetic_images(int height, int width, int channels, int classes, std::size_t train,
                              std::size_t test, std::uint64_t seed) {
-  Dataset like;
-  like.height = height;
-  like.width = width;
-  like.channels = channels;
-  like.classes = classes;
+  Dataset like{.height = height, .width = width, .channels = channels, .classes = classes};
   return {random_split("synthetic train", like, train, seed, 0),
           random_split("synthetic test", like, test, seed, 1), "synthetic"};
 }
 
 DatasetPair synthetic_tokens(int context, int vocabulary, std::size_t train, std::size_t test,
                              std::uint64_t seed) {
-  Dataset like;
-  like.height = context + 1;
-  like.width = 1;
-  like.channels = 2;
-  like.classes = vocabulary;
+  Dataset like{.height = context + 1, .width = 1, .channels = 2, .classes = vocabulary};
   return {random_split("synthetic train", like, train, seed, 0, true),
           random_split("synthetic test", like, test, seed, 1, true), "synthetic"};
 }

@@ -15,16 +15,16 @@
 namespace paceline {
 
 struct Dataset {
-  std::string name;  // "mnist train"
+  std::string name = {};  // "mnist train"
   int height = 0, width = 0, channels = 0, classes = 0;
   std::size_t samples = 0;
   // Height x width x channels each. Empty with a store. Synthetic sets may have fewer images than
   // samples and repeat them.
-  std::vector<std::uint8_t> images;
-  std::vector<std::int32_t> labels;
+  std::vector<std::uint8_t> images = {};
+  std::vector<std::int32_t> labels = {};
   bool synthetic = false;
-  std::shared_ptr<ImageStore> store;  // null: samples are in memory
-  DType image_type = DType::u8;       // of a fetched sample; f32 only with a store
+  std::shared_ptr<ImageStore> store = {};  // null: samples are in memory
+  DType image_type = DType::u8;            // of a fetched sample; f32 only with a store
 
   // The index of sample i among the images in memory.
   std::size_t stored_index(std::size_t i) const { return i % labels.size(); }

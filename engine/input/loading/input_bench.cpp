@@ -28,13 +28,12 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
       options.samples ? std::min(options.samples, source->samples()) : source->samples();
   if (bench.samples == 0)
     throw input_error("the split holds no samples", "", "choose another split");
-  Dataset set;
-  set.name = "bench";
-  set.height = options.size.height;
-  set.width = options.size.width;
-  set.channels = options.size.channels;
-  set.samples = bench.samples;
-  set.image_type = options.input.type;
+  Dataset set{.name = "bench",
+              .height = options.size.height,
+              .width = options.size.width,
+              .channels = options.size.channels,
+              .samples = bench.samples,
+              .image_type = options.input.type};
   const auto make_store = [&](CacheKind cache) {
     InputOptions input = options.input;
     input.cache = cache;
@@ -56,10 +55,8 @@ InputBench bench_input(const std::shared_ptr<const SampleSource>& source,
   measure_stages(*uncached, worker.counts, bench);
 
   set.store = make_store(options.input.cache);
-  StreamSpec stream;
-  stream.seed = 1;
-  stream.samples = bench.samples;
-  stream.global_batch = std::min(options.batch, bench.samples);
+  StreamSpec stream{
+      .seed = 1, .samples = bench.samples, .global_batch = std::min(options.batch, bench.samples)};
   const std::size_t steps = SampleStream(stream).steps_per_epoch();
   Feeder::Setup setup;
   setup.batch = stream.global_batch;

@@ -57,12 +57,11 @@ Json to_json(const TrainingProgress& progress) {
 }
 
 TrainingProgress parse_progress(const JsonField& field) {
-  TrainingProgress progress;
-  progress.step = read_count(field.at("step"));
-  progress.epoch = read_small_count(field.at("epoch"));
-  progress.position = read_count(field.at("position"));
-  progress.position_in_epoch = read_count(field.at("position_in_epoch"));
-  progress.updates = static_cast<long>(read_count(field.at("updates")));
+  TrainingProgress progress{.step = read_count(field.at("step")),
+                            .epoch = read_small_count(field.at("epoch")),
+                            .position = read_count(field.at("position")),
+                            .position_in_epoch = read_count(field.at("position_in_epoch")),
+                            .updates = static_cast<long>(read_count(field.at("updates")))};
   const auto sums = read_list(field.at("sums"), progress.sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     progress.sums[i] = sums[i].number(-kLargest, kLargest);

@@ -77,9 +77,7 @@ bool is_computation(std::string_view phase) {
 }
 
 double first_begin(const std::vector<TraceSpan>& spans) {
-  double first = spans.front().begin;
-  for (const TraceSpan& span : spans) first = std::min(first, span.begin);
-  return first;
+  return std::ranges::min(spans, {}, &TraceSpan::begin).begin;
 }
 
 // Of one rank they do not overlap each other, but for those of lanes that count twice.

@@ -125,9 +125,7 @@ class MlperfReader {
     accuracy_ = accuracy;
     const auto epoch = number_or_empty(find_member(data, "epoch_num"));
     if (!epoch || !(*epoch >= 1) || *epoch > 1e6 || *epoch != std::floor(*epoch)) return;
-    EpochFacts facts;
-    facts.test_accuracy = accuracy;
-    facts.epoch = static_cast<std::int64_t>(*epoch);
+    EpochFacts facts{.test_accuracy = accuracy, .epoch = static_cast<std::int64_t>(*epoch)};
     epochs_.push_back(facts);
     last_epoch_ = std::max(last_epoch_, *epoch);
   }

@@ -255,9 +255,8 @@ class NcclReader {
       return {};
     };
     const auto value = [&](std::string_view heading) { return std::string(find_word(heading, 0)); };
-    CollectiveRow row;
-    row.bytes = to_integer(value("size")).value_or(0);
-    row.count = to_integer(value("count")).value_or(0);
+    CollectiveRow row{.bytes = to_integer(value("size")).value_or(0),
+                      .count = to_integer(value("count")).value_or(0)};
     if (row.bytes > 0) {
       test().most_rows = std::max(test().most_rows, ++test().rows_of_size[row.bytes]);
     }

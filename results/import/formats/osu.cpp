@@ -128,8 +128,7 @@ class OsuReader {
   void read_row(std::size_t line, const std::vector<std::string_view>& words) {
     const std::vector<std::string>& header = test().header;
     check_width(words, header, test().width, file_, line);
-    CollectiveRow row;
-    row.bytes = to_integer(words[0]).value_or(0);
+    CollectiveRow row{.bytes = to_integer(words[0]).value_or(0)};
     if (row.bytes == 0) {
       ++no_bytes_;
       return;

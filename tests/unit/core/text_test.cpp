@@ -120,6 +120,16 @@ TEST(Text, LinesKeepNumbersWithTheirPercentAndIntervalsWhole) {
   EXPECT_EQ(wrapped("one two", 3, "- ", 2), "- one\n  two\n");
 }
 
+TEST(Text, FlattenedKeepsTheOrderOfListsThatAFunctionOrAMemberSays) {
+  struct Group {
+    std::vector<int> members;
+  };
+  const std::vector<Group> groups = {{{1, 2}}, {{}}, {{3}}};
+  EXPECT_EQ(flattened(groups, &Group::members), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(flattened(groups, [](const Group& each) { return std::vector{each.members.size()}; }),
+            (std::vector<std::size_t>{2, 0, 1}));
+}
+
 TEST(Text, ShellQuoteSurvivesTheShell) {
   EXPECT_EQ(shell_quote("--gpus=2"), "--gpus=2");
   EXPECT_EQ(shell_quote(""), "''");

@@ -84,18 +84,16 @@ std::pair<std::string, std::string> make_key(const Json& entry) {
 }
 
 Choice choice_from_json(const Json& entry) {
-  Choice choice;
-  choice.request = entry.at("request").get<std::string>();
-  choice.recipe = recipe_from_json(entry);
-  choice.tensor_cores = entry.at("tensor_cores").get<bool>();
-  choice.workspace_bytes = entry.at("workspace_bytes").get<std::size_t>();
-  choice.offered = entry.at("offered").get<int>();
-  choice.usable = entry.at("usable").get<int>();
-  choice.seconds = entry.at("seconds").get<double>();
-  choice.runner_up = entry.at("runner_up").get<std::string>();
-  choice.runner_up_seconds = entry.at("runner_up_seconds").get<double>();
-  choice.origin = Choice::Origin::file;
-  return choice;
+  return {.request = entry.at("request").get<std::string>(),
+          .recipe = recipe_from_json(entry),
+          .tensor_cores = entry.at("tensor_cores").get<bool>(),
+          .workspace_bytes = entry.at("workspace_bytes").get<std::size_t>(),
+          .offered = entry.at("offered").get<int>(),
+          .usable = entry.at("usable").get<int>(),
+          .seconds = entry.at("seconds").get<double>(),
+          .runner_up_seconds = entry.at("runner_up_seconds").get<double>(),
+          .runner_up = entry.at("runner_up").get<std::string>(),
+          .origin = Choice::Origin::file};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/device/cuda/dnn/graph.h"
 
 namespace paceline::cuda {
@@ -132,13 +133,10 @@ std::vector<Engine> ask(const OperationGraph& graph, cudnnBackendHeurMode_t mode
       .finalize();
   const std::int64_t count =
       heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-  std::vector<Engine> engines;
-  for (Descriptor& config :
-       heuristics.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, count, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                          "configuration of an engine")) {
-    engines.push_back(describe(session, std::move(config)));
-  }
-  return engines;
+  return mapped(
+      heuristics.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, count, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                         "configuration of an engine"),
+      [&](Descriptor& config) { return describe(session, std::move(config)); });
 }
 
 Engine make_engine(const OperationGraph& graph, const Recipe& recipe) {

@@ -261,8 +261,7 @@ Operands make_operands(const ConvRequest& request, const ConvOperands& operands)
 }
 
 ConvOperands conv_operands(const ConvRequest& request, const Operands& operands) {
-  ConvOperands result;
-  result.workspace = operands.workspace;
+  ConvOperands result{.workspace = operands.workspace};
   auto from = operands.tensors.begin();
   for (const ConvOperand member : in_order(request)) result.*member = *from++;
   return result;
