@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ class RoundNoise {
  public:
   RoundNoise(const std::vector<WhyRound>& rounds, bool by_samples);
 
-  // By all programs but these.
+  // By all programs but these. Of programs that took turns in one process by the others that did,
+  // which processes and times disturb less.
   VarianceOfOthers of_others(const std::vector<std::string>& programs) const;
   // The cost of the program over that of the program as it is, about; 1 where it has no run.
   double share(const std::string& program) const;
@@ -26,6 +28,7 @@ class RoundNoise {
 
  private:
   std::map<std::string, std::vector<double>> ratios_;
+  std::set<std::string> in_turns_;
 };
 
 }  // namespace paceline

@@ -156,25 +156,25 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
 }
 
 // Ranks do not gain by sharing a node: where the others are faster than one alone, they have less
-// work than their share, as of data that are divided by length. Then what the latest has is
-// compared with one alone.
-void compare_uneven_work(std::vector<Cause>& causes, const char* alone, const RoundNoise& noise,
-                         double confidence) {
+// work than their share, as of data that are divided by length. Then the latest, and one alone, are
+// compared with what an even division would give each rank: their mean.
+void compare_uneven_work(std::vector<Cause>& causes, const WhyVerdict& verdict, const char* alone,
+                         const RoundNoise& noise, double confidence) {
   const auto late = std::ranges::find(causes, "late", &Cause::key),
              shared = std::ranges::find(causes, "shared_node", &Cause::key);
   if (late == causes.end() || shared == causes.end() || late->value < kNamed ||
       shared->value > -kNamed) {
     return;
   }
-  std::map<std::size_t, double> points;
-  for (const auto& [round, value] : shared->points) points[round] = value + late->points.at(round);
-  const CauseRule rule = {"late",
-                          "the latest rank",
-                          "ranks that do not wait, the slowest against one alone",
-                          {kNoSums, alone},
-                          [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
-  *late = make_cause(rule, std::move(points), noise, confidence);
-  causes.erase(shared);
+  const auto again = [&](Cause& cause, const char* how, std::vector<std::string> programs) {
+    const CauseRule rule = {cause.key.c_str(), cause.name.c_str(), how, std::move(programs),
+                            [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
+    cause = make_cause(rule, std::move(cause.points), noise, confidence);
+  };
+  for (auto& [round, value] : shared->points) value += late->points.at(round) / verdict.replicas;
+  for (auto& [round, value] : late->points) value *= 1 - 1.0 / verdict.replicas;
+  again(*late, "ranks that do not wait, the slowest against their mean", {kNoSums});
+  again(*shared, "the mean of ranks that do not wait, against one alone", {kNoSums, alone});
 }
 
 bool comes_with_replicas(const Cause& cause) {
@@ -273,22 +273,30 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredRun, ranks, steps, steps_in_all, samp
                                    rank_0_seconds, epoch_seconds, slowest_rank, wait, own_seconds,
                                    save_seconds, sync_seconds, overhead, saves, batches, ratio,
                                    workers, threads, all_cpus, bucket_mb, changes_batches,
-                                   why_no_sums, staying)
+                                   why_no_sums, staying, goes_on, program)
 
-MeasuredRun read_measured_run(const std::filesystem::path& file) {
-  const Json json = parse_json(read_text(file));
+namespace {
+
+MeasuredRun parse_measured_run(const Json& json) {
   MeasuredRun run;
-  try {
-    nlohmann::json(json).get_to(run);
-    run.local_ranks = json.at("local_world");
-    run.is_on_gpu = json.at("on_gpu");
-    run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
-    run.has_sync_norm = json.at("sync_batch_norm");
-    run.lengths = json_text(json.at("lengths"));
-  } catch (const Json::exception&) {
-    throw input_error("not what the hook writes", file.string(), "make the runs again");
+  nlohmann::json(json).get_to(run);
+  run.local_ranks = json.at("local_world");
+  run.is_on_gpu = json.at("on_gpu");
+  run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
+  run.has_sync_norm = json.at("sync_batch_norm");
+  run.lengths = json_text(json.at("lengths"));
+  for (const Json& turn : json.value("turns", Json::array())) {
+    run.turns.push_back(parse_measured_run(turn));
   }
   return run;
+}
+
+}  // namespace
+
+MeasuredRun read_measured_run(const std::filesystem::path& file) try {
+  return parse_measured_run(parse_json(read_text(file)));
+} catch (const Json::exception&) {
+  throw input_error("not what the hook writes", file.string(), "make the runs again");
 }
 
 WhyVerdict judge_why(const WhyEvidence& evidence) {
@@ -347,7 +355,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (auto& [rule, points] : measured) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
-  compare_uneven_work(verdict.causes, has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise,
+  compare_uneven_work(verdict.causes, verdict, has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise,
                       confidence);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =

@@ -50,6 +50,9 @@ struct MeasuredRun {
   std::string why_no_sums;           // empty: sums can be taken away
   std::vector<std::string> staying;  // collectives that it calls and no run is without
   std::string lengths;               // JSON, for the hook: of loaders that have none
+  bool goes_on = false;              // after the last of these steps
+  std::string program;               // that was run in turns with others; else empty
+  std::vector<MeasuredRun> turns;    // of the others
 
   double batch_per_replica() const { return ratio * batch; }
   // Whether a batch that is divided among replicas is: not by chance, and not the last of an epoch.

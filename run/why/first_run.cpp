@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/output.h"
 #include "engine/core/text.h"
 #include "run/why/variants.h"
 
@@ -18,7 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kFewestSteps = 20;  // measured
+constexpr int kFewestSteps = 20;         // measured
+constexpr std::size_t kShownLog = 4000;  // bytes
 
 }  // namespace
 
@@ -60,6 +62,14 @@ void find_launches(const fs::path& out, Json& settings) {
   int ranks = 0;
   while (path_exists(out / fmt::format("launch{}.json", ranks))) ++ranks;
   if (ranks > 0) settings.update({{"launched", out.string()}, {"launches", ranks}});
+}
+
+void print_logs(const fs::path& folder) {
+  for (const fs::directory_entry& log : fs::directory_iterator(folder)) {
+    std::string text = read_text(log.path());
+    if (text.size() > kShownLog) text.erase(0, text.find('\n', text.size() - kShownLog) + 1);
+    print_note("{}\n", text);
+  }
 }
 
 void check_steps(const MeasuredRun& seen, const std::string& program) {

@@ -21,6 +21,9 @@ void read_profile(const std::filesystem::path& out, WhyEvidence& evidence);
 // How torchrun started its ranks, if it did: for the hook's settings.
 void find_launches(const std::filesystem::path& out, Json& settings);
 
+// The ends of its logs, where it failed.
+void print_logs(const std::filesystem::path& folder);
+
 // Throws input where its steps are too few or not known, or it has one replica.
 void check_steps(const MeasuredRun& seen, const std::string& program);
 

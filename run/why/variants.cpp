@@ -19,6 +19,12 @@ namespace {
 constexpr double kSeen = 0.01;
 constexpr double kDefaultBucketMb = 25;  // PyTorch's
 constexpr int kFewestWarmSteps = 5;
+// A turn's steps and seconds; all turns' of a program; and a turn's first steps, which the one
+// before changes: batches that workers have at hand then, ranks that were apart.
+constexpr int kFewestOfTurn = 5, kMostOfTurn = 60, kFewestSettling = 3;
+constexpr double kTurnSeconds = 1, kTurnsSeconds = 3;
+constexpr int kMostTurns = 20;                     // of a program
+constexpr int kPrefetched = 2, kMostSettling = 8;  // batches of a worker, workers
 
 }  // namespace
 
@@ -93,7 +99,7 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   const int budget = cpus / seen.local_ranks;
   const bool is_narrow = seen.all_cpus < std::min(cpus, budget * seen.local_ranks);
   if (budget > 0 && !seen.is_on_gpu && (seen.threads != budget || is_narrow)) {
-    all.push_back({kThreads, json_text({{"threads", budget}}), seen.ranks});
+    all.push_back({kThreads, json_text({{"take", {"threads"}}}), seen.ranks});
   }
   if (seen.batches > 0) {
     const int workers = std::max(2, 2 * seen.workers);
@@ -109,6 +115,39 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
             fmt::format("buckets of {:g} MiB instead of {:g}", kDefaultBucketMb, seen.bucket_mb));
   }
   return all;
+}
+
+std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen) {
+  const bool saves_each_step = seen.saves >= seen.steps, saves_some = seen.saves > 0,
+             calls_each_step = seen.own_calls >= seen.steps;
+  const bool has_epochs = seen.epoch_seconds > kSeen * seen.seconds;
+  const bool is_even = (saves_each_step || !saves_some) && !has_epochs &&
+                       (calls_each_step || seen.own_seconds <= kSeen * seen.seconds);
+  if (seen.is_on_gpu || !seen.goes_on || !is_even) return variants;
+  std::vector<Variant> kept;
+  Json programs = Json::array({Json::array({kAsItIs, Json::array()})});
+  int settle = kFewestSettling;
+  for (const Variant& each : variants) {
+    const bool is_data = each.name == kNoWait;
+    // Python's hook, which such sums need, takes time for each bucket.
+    const bool is_sums =
+        each.name == kNoSums && (seen.bucket_mb >= kDefaultBucketMb || seen.has_foreign_hook);
+    if (!is_sums && !(is_data && seen.workers <= kMostSettling) && each.name != kNoOwn &&
+        each.name != kNoSaves && each.name != kThreads) {
+      kept.push_back(each);
+      continue;
+    }
+    if (is_data) settle += kPrefetched * seen.workers;
+    programs.push_back(Json::array({each.name, parse_json(each.changes).at("take")}));
+  }
+  const double step = seen.seconds / seen.steps;
+  const int turn = std::clamp(static_cast<int>(kTurnSeconds / step), kFewestOfTurn, kMostOfTurn);
+  const int rounds = std::clamp(static_cast<int>(std::ceil(kTurnsSeconds / (turn * step))),
+                                kFewestTurns, kMostTurns);
+  const Json turns = {
+      {"programs", programs}, {"turn", turn + settle}, {"settle", settle}, {"rounds", rounds}};
+  kept.front().changes = json_text({{"turns", turns}});
+  return kept;
 }
 
 void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const MeasuredRun& seen) {
@@ -133,6 +172,18 @@ void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const Measu
 bool is_as_large_as(const MeasuredRun& run, const MeasuredRun& seen) {
   const double there = seen.elements_of_sample();
   return std::abs(run.elements_of_sample() - there) <= kNamed / 100 * there;
+}
+
+std::string why_not_counted(MeasuredRun& run, const MeasuredRun& seen, const std::string& program,
+                            const std::string& changes) {
+  // Without DDP another module may have been counted: then steps are compared.
+  if (run.why_no_sums != seen.why_no_sums && run.ratio != seen.ratio) run.samples = 0;
+  const double asked = parse_json(changes).value("batch", run.batch);
+  if (std::abs(run.batch - asked) > 0.1 * asked) return "its batch is not that of a DataLoader";
+  if (run.steps < kFewestCounted) return "it ended too soon";
+  const bool is_repeated = program == kNoWait || program == kDropped;
+  if (!is_repeated || is_as_large_as(run, seen)) return "";
+  return "recorded batches are larger or smaller than measured ones";
 }
 
 std::string describe_profile(const KinetoRun& trace) {

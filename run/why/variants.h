@@ -15,7 +15,7 @@ namespace paceline {
 // Steps before those that are measured.
 inline constexpr int kWarmSteps = 34;
 // Of a run that counts.
-inline constexpr int kFewestCounted = 10;
+inline constexpr int kFewestCounted = 10, kFewestTurns = 2;
 
 struct Variant {
   std::string name;     // in the evidence
@@ -34,6 +34,11 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
                                      const std::optional<MeasuredRun>& alone, int cpus,
                                      std::vector<std::string>& notes);
 
+// Those of `variants` that steps of one process can be in turns with the program as it is: what
+// differs from process to process, and from one minute to the next, is the same for all of them.
+// Where a step is like the others, on CPUs, and DDP makes few buckets.
+std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen);
+
 // Batches and the values that the host reads are recorded in the steps before the measured ones.
 // Where no program needs them, a second of steps will do: in the hook's settings and in those of
 // variants.
@@ -41,6 +46,11 @@ void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const Measu
 
 // Whether samples are as large as there, to within the least cost that is named.
 bool is_as_large_as(const MeasuredRun& run, const MeasuredRun& seen);
+
+// Empty if the run, of a program with these changes, counts. Where it may have counted another
+// module than the first run, it is without samples then.
+std::string why_not_counted(MeasuredRun& run, const MeasuredRun& seen, const std::string& program,
+                            const std::string& changes);
 
 // "In 5 profiled steps rank 1, the slowest, took 12 ms for one: 61 % computing, ..."
 std::string describe_profile(const KinetoRun& trace);

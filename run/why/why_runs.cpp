@@ -39,7 +39,6 @@ constexpr int kFirstRounds = static_cast<int>(kFewestRounds);
 constexpr int kTriedRounds = 6, kProfiledSteps = 5;
 // A run may take so many times as long as the first, and so many seconds more.
 constexpr double kMostTimes = 4, kSlack = 60;
-constexpr std::size_t kShownLog = 4000;  // bytes of a first run that failed
 
 class WhyStudy {
  public:
@@ -152,12 +151,13 @@ class WhyStudy {
       Json settings = {{"out", "{out}"}, {"replicas", "{gpus}"}};
       settings.update(parse_json(each.changes));
       Json& program = programs[each.program()];
+      names.push_back(each.program());
+      sizes.push_back(each.replicas);
+      if (!program.is_null()) continue;  // of one alone, which takes no turns
       program = {{"command", words},
                  {"directory", here_.string()},
                  {"environment", {{kHookVariable, json_text(settings)}}}};
       if (!results.is_null()) program["results"] = results;
-      names.push_back(each.program());
-      sizes.push_back(each.replicas);
     }
     const int most = std::ranges::max(sizes.get<std::vector<int>>()),
               cpus = std::max(1, static_cast<int>(launch_.cpus.size()) / most);
@@ -221,6 +221,7 @@ class WhyStudy {
     hook_settings_["seconds"] = 0;
     if (hook_settings_.value("launches", 0) != seen_.ranks) hook_settings_.erase("launches");
     hook_settings_["lengths"] = parse_json(seen_.lengths);
+    hook_settings_["threads"] = static_cast<int>(launch_.cpus.size()) / seen_.local_ranks;
     save_settings();
     if (seen_.local_ranks != seen_.ranks) {
       note("Ranks are on several nodes, so one replica alone is not measured.");
@@ -264,11 +265,7 @@ class WhyStudy {
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
     if (!shows_log) return std::nullopt;
-    for (const fs::directory_entry& log : fs::directory_iterator(plan.study / "logs")) {
-      std::string text = read_text(log.path());
-      if (text.size() > kShownLog) text.erase(0, text.find('\n', text.size() - kShownLog) + 1);
-      print_note("{}\n", text);
-    }
+    print_logs(plan.study / "logs");
     return std::nullopt;
   }
 
@@ -292,6 +289,10 @@ class WhyStudy {
     }
     shorten_warm_up(variants, hook_settings_, seen_);
     save_settings();
+    if (const auto turns = take_turns(variants, seen_); can_be_made(turns, variants)) {
+      variants = turns;
+    }
+    if (outcome_.stopped_by != 0) return;
     for (const Variant& each : variants) {  // a setting that shows a cause is one to try
       if (!each.is_try() && !each.text.empty()) outcome_.evidence.tried[each.name] = each.text;
     }
@@ -314,6 +315,18 @@ class WhyStudy {
     outcome_.verdict = judge_why(outcome_.evidence);
     outcome_.study = study_;
     save_made_runs(variants);
+  }
+
+  // A program that is to take turns does, where no other reason is against it.
+  bool can_be_made(const std::vector<Variant>& turns, const std::vector<Variant>& variants) {
+    if (turns.size() == variants.size()) return false;
+    std::string ignored;
+    Json changes = parse_json(turns.front().changes);
+    changes["turns"]["rounds"] = kFewestTurns;
+    const auto run = look_at({"look-turns", json_text(changes), seen_.ranks}, ignored, false);
+    const auto is_long = [](const MeasuredRun& each) { return each.steps >= kFewestCounted; };
+    return run && is_long(*run) && run->turns.size() == variants.size() - turns.size() &&
+           std::ranges::all_of(run->turns, is_long);
   }
 
   double minutes() const { return (now_seconds() - started_) / 60; }
@@ -398,24 +411,17 @@ class WhyStudy {
           continue;
         }
         MeasuredRun run = read_measured_run(run_folder(plan_, i, record->repeat) / "run.json");
-        // Without DDP another module may have been counted: then steps are compared.
-        const bool is_counted_alike = run.why_no_sums == seen_.why_no_sums;
-        if (!is_counted_alike && run.ratio != seen_.ratio) run.samples = 0;
-        const double asked = parse_json(variants[i].changes).value("batch", run.batch);
-        if (std::abs(run.batch - asked) > 0.1 * asked) {
-          reasons[variants[i].name] = "its batch is not that of a DataLoader";
-          continue;
+        std::vector<MeasuredRun> all = std::move(run.turns);
+        all.push_back(std::move(run));
+        for (MeasuredRun& each : all) {
+          const std::string& name = each.program.empty() ? variants[i].name : each.program;
+          const std::string reason = why_not_counted(each, seen_, name, variants[i].changes);
+          if (reason.empty()) {
+            evidence.rounds[repeat - 1][name] = std::move(each);
+          } else {
+            reasons[name] = reason;
+          }
         }
-        if (run.steps < kFewestCounted) {
-          reasons[variants[i].name] = "it ended too soon";
-          continue;
-        }
-        const bool is_repeated = variants[i].name == kNoWait || variants[i].name == kDropped;
-        if (is_repeated && !is_as_large_as(run, seen_)) {
-          reasons[variants[i].name] = "recorded batches are larger or smaller than measured ones";
-          continue;
-        }
-        evidence.rounds[repeat - 1][variants[i].name] = run;
         busy += make_run(record).is_busy() ? 1 : 0;
       }
     }

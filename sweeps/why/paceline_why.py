@@ -5,11 +5,13 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   warm      steps before the measured ones
   steps     the step at which all ranks end
   seconds   above 0: they end sooner, 20 steps after these of measured steps
-  take      costs to take away: "data" "sums" "own" "saves" "syncs"; with "data" "output": the loader works, and its
-            batches are dropped
+  take      costs to take away: "data" "sums" "own" "saves" "syncs" "threads"; with "data" "output": the loader works,
+            and its batches are dropped
+  turns     in which N replicas are several programs after their warm-up: {"programs": [["as-it-is", []],
+            ["no-sums", ["sums"]]], "turn": steps of one, "settle": of these not measured, "rounds": of turns}
   profile   steps after the last one that PyTorch's profiler watches, into trace_rank<R>.json
   replicas  "1": rank 0 alone, all others end at once, or where they would join the process group
-  threads   CPUs of a rank, bound; 0: as it is
+  threads   CPUs of a rank, to which it is bound where that is taken
   cpus      the machine's CPUs, for threads
   bucket_mb, workers, batch   instead of the program's own; 0: as it is
   lengths   of loaders that have none, as the first run's run.json has them
@@ -27,6 +29,7 @@ import json
 import multiprocessing.util
 import os
 import pickle
+import random
 import sys
 import threading
 import time
@@ -72,11 +75,8 @@ def is_child():
 def tensors(batch, torch, found):
     if isinstance(batch, torch.Tensor):
         found.append(batch)
-    elif isinstance(batch, collections.abc.Mapping):
-        for each in batch.values():
-            tensors(each, torch, found)
-    elif isinstance(batch, (list, tuple)):
-        for each in batch:
+    elif isinstance(batch, (collections.abc.Mapping, list, tuple)):
+        for each in batch.values() if isinstance(batch, collections.abc.Mapping) else batch:
             tensors(each, torch, found)
     return found
 
@@ -100,13 +100,9 @@ def copied(batch, torch, with_tensors=True):
         with torch.inference_mode(False):  # tensors of that mode have no version
             own = batch.detach().clone()
         return own.pin_memory() if batch.device.type == "cpu" and batch.is_pinned() else own
-    if isinstance(batch, dict):
+    if isinstance(batch, (dict, collections.UserDict)):
         own = copy.copy(batch)
         own.update((key, inside(each)) for key, each in batch.items())
-        return own
-    if isinstance(batch, collections.UserDict):
-        own = copy.copy(batch)
-        own.data = inside(batch.data)
         return own
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(inside(each) for each in batch))
@@ -179,8 +175,8 @@ class Batches:
         self.given, hook.started = 0, True
         self.left = hook.lengths.get(self.source) if length is None else length
         self.real = self.dropped = None
-        self.repeats = hook.takes("data") and self.source in hook.whole
-        if not self.repeats or hook.takes("output"):
+        self.repeats = hook.may_take("data") and self.source in hook.whole
+        if not self.repeats or hook.takes("output") or hook.takes_turns:
             self.real = original(loader)
         hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
         self.next_kept, self.handed_out = 0, []
@@ -207,7 +203,8 @@ class Batches:
 
     def __next__(self):
         hook, start = self.hook, now()
-        if self.repeats:
+        repeats = self.repeats and hook.takes("data")
+        if repeats:
             if self.left is not None and self.left <= 0:
                 if self.dropped is not None:
                     self.dropped.close()
@@ -222,19 +219,19 @@ class Batches:
                     hook.whole.add(self.source)
                 raise
             hook.batches += 1
-            if hook.takes("data"):
+            if hook.may_take("data") and not self.repeats:
                 self.kept.append(copied(batch, hook.torch))
                 if len(self.kept) >= RECORDED:
                     self.repeats = True
                     hook.whole.add(self.source)
         self.given += 1
-        if self.left is not None:
+        if self.left is not None and not (repeats and hook.takes_turns):
             self.left -= 1
         if hook.measures:
             end = now()
-            hook.wait += end - start
-            hook.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
-            hook.overhead += now() - end
+            hook.turn.wait += end - start
+            hook.turn.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
+            hook.turn.overhead += now() - end
         return batch
 
     def repeat(self):
@@ -247,7 +244,7 @@ class Batches:
         batch = copied(self.kept[self.next_kept % len(self.kept)], self.hook.torch, self.hook.facts["changes_batches"])
         self.next_kept += 1
         self.handed_out = [(each, each._version) for each in tensors(batch, self.hook.torch, [])]
-        self.hook.repeated += 1
+        self.hook.turn.repeated += 1
         return batch
 
 
@@ -278,11 +275,40 @@ def current_hook():
     return HOOK
 
 
-def no_sum(_, bucket):
-    """A communication hook of DDP that leaves each rank its own gradients."""
-    future = HOOK.torch.futures.Future()
-    future.set_result(bucket.buffer())
-    return future
+def sum_in_turns(ddp, bucket):
+    """A communication hook of DDP that leaves each rank its own gradients where sums are taken away."""
+    if HOOK.takes("sums"):
+        future = HOOK.torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+    if hasattr(ddp, "paceline_hook"):
+        return ddp.paceline_hook(bucket)
+    group = ddp.process_group
+    work = HOOK.all_reduce(bucket.buffer().div_(group.size()), group=group, async_op=True)
+    return work.get_future().then(lambda sums: sums.value()[0])
+
+
+class Turn:
+    """Steps with some costs taken away, and what they took."""
+
+    def __init__(self, program, take):
+        self.program, self.take = program, take
+        self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
+        self.overhead, self.elements, self.samples, self.repeated = 0.0, 0, 0, 0
+        self.times, self.forwards, self.starts = [], [], []  # of steps; starts: those that came after a loader's
+
+    def ratio(self):
+        """Forward passes of a step, if most steps have as many; else 0."""
+        most = max(set(self.forwards), key=self.forwards.count) if self.forwards else 0
+        return most if self.forwards and self.forwards.count(most) >= 0.75 * len(self.forwards) else 0
+
+    def result(self, is_counted):
+        return dict(
+            program=self.program, take=self.take, steps=len(self.times), times=self.times, starts=self.starts,
+            ratio=self.ratio() if is_counted else 1, samples=self.samples if is_counted else 0,
+            elements=self.elements, repeated=self.repeated, wait=self.wait, own_calls=self.own[0],
+            own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
+            sync_seconds=self.syncs[1])
 
 
 class Hook:
@@ -291,15 +317,19 @@ class Hook:
 
     def __init__(self, torch, settings, check):
         self.torch, self.settings, self.check = torch, settings, check
+        self.takes_turns = settings.get("turns") if settings["replicas"] != "1" else None
+        if self.takes_turns:
+            steps = self.takes_turns["turn"] * len(self.takes_turns["programs"])
+            settings["steps"] = settings["warm"] + self.takes_turns["rounds"] * steps
         self.rank, self.world = of_launcher(RANKS, 0, 0), of_launcher(RANKS, 1, 1)
         self.optimizer = self.counted = None  # the module whose forward passes are counted
         self.ddp = []
-        self.forwards = self.samples = self.largest = self.batches = self.repeated = self.dropped = 0
+        self.forwards = self.largest = self.batches = self.dropped = 0
         self.kept, self.whole, self.numbers = {}, set(), []
         self.lengths = {tuple(source): length for source, length in settings.get("lengths", ())}
         self.workers, self.staying = 0, set()
         self.read, self.reads = {}, False  # the last values, by where they were read
-        self.synchronize = torch.cuda.synchronize
+        self.synchronize, self.all_reduce = torch.cuda.synchronize, getattr(torch.distributed, "all_reduce", None)
         self.rates, self.started = [], False  # a loader, since the last step
         self.begin()
         self.in_ddp = False  # in its communication hook
@@ -307,22 +337,27 @@ class Hook:
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
 
     def begin(self):
-        self.measures, self.steps, self.steps_of_others = False, 0, 0
-        self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
-        self.overhead, self.elements, self.samples_before = 0.0, 0, 0
-        self.times, self.forwards_at, self.starts = [], [], []  # starts: of the times that came after a loader's
+        self.is_warm, self.measures, self.steps, self.steps_of_others = False, False, 0, 0
+        programs = self.takes_turns["programs"] if self.takes_turns else [["", self.settings["take"]]]
+        self.turns = [Turn(*each) for each in programs]
+        self.turn, self.order = self.turns[0], []
+        self.at = self.warm_at = self.forwards_before = self.samples = 0  # the last step, and since then
 
     def trains(self):
         """Or is it a worker of a loader or of a compiler?"""
         return bool(self.ddp) or not is_child() or self.torch.distributed.is_initialized()
 
-    def count(self, total, start):
+    def count(self, name, start):
         if self.measures:
+            total = getattr(self.turn, name)
             total[0] += 1
             total[1] += now() - start
 
     def takes(self, what):
-        return what in self.settings["take"]
+        return what in self.turn.take
+
+    def may_take(self, what):
+        return any(what in turn.take for turn in self.turns)
 
     def numbered(self, thing):
         """Of a dataset; one that is made anew each epoch has the number of the one before."""
@@ -350,13 +385,13 @@ class Hook:
         ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
         if any(type(each).__name__ == "SyncBatchNorm" for each in ddp.modules()):
             self.facts["sync_batch_norm"] = True
-        if self.takes("sums"):
+        if self.may_take("sums"):
+            names = ["broadcast_buffers", "forward_sync_buffers"]
             if getattr(ddp, "find_unused_parameters", False) and not getattr(ddp, "static_graph", False):
-                ddp.require_backward_grad_sync = False  # which are used is summed, too
-            type(ddp).paceline_register(ddp, None, no_sum)
-            ddp.broadcast_buffers = False
-            if hasattr(ddp, "forward_sync_buffers"):
-                ddp.forward_sync_buffers = False
+                names.append("require_backward_grad_sync")  # which are used is summed, too
+            ddp.paceline_sums = {name: getattr(ddp, name) for name in names if hasattr(ddp, name)}
+            type(ddp).paceline_register(ddp, ddp, sum_in_turns)
+            self.start_turn()
 
     def module_of(self, optimizer):
         """A program may have several, as a generator and its critic."""
@@ -383,21 +418,21 @@ class Hook:
         if (module.training or getattr(module, "module", module).training) and self.torch.is_grad_enabled():
             self.forwards += 1
             count = samples_of(list(arguments) + list(named.values()), self.torch)
-            self.samples += count
             self.largest = max(self.largest, count)
-        self.overhead += now() - start
+            if self.measures:
+                self.samples += count
+                self.turn.overhead += now() - start
 
     # Steps.
 
     def before_step(self, optimizer, arguments, named):
-        if self.takes("sums"):
+        if self.may_take("sums"):
             for group in optimizer.param_groups:
                 rate = group.get("lr")
                 self.rates.append((optimizer, group, rate.clone() if hasattr(rate, "clone") else rate))
                 set_rate(group, 0.0)
 
     def after_step(self, optimizer, arguments, named):
-        start = now()
         while self.rates and self.rates[-1][0] is optimizer:  # which may have stepped another
             set_rate(*self.rates.pop()[1:])
         if self.optimizer is None:
@@ -411,13 +446,14 @@ class Hook:
             atexit.register(self.end_early)
             if is_child():  # a forked one ends without it
                 multiprocessing.util.Finalize(None, self.end_early, exitpriority=100)
-            if self.settings["threads"]:
-                self.bind()
+            self.own_threads = self.torch.get_num_threads(), {
+                task: os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")}
+            self.bind()
         if optimizer is not self.optimizer:
             self.steps_of_others += 1
             if self.steps_of_others < REPLACED:
                 return
-            if len(self.times) > FEWEST:
+            if len(self.turn.times) >= FEWEST:
                 self.end()
             self.begin()  # as it was that of a warm-up or a part
             self.optimizer, self.counted = optimizer, self.module_of(optimizer)
@@ -425,22 +461,44 @@ class Hook:
         warm, last = self.settings["warm"], self.settings["steps"]
         if self.steps in (warm, last) and self.is_cuda():
             self.synchronize()
-        if self.steps == warm:
-            self.measures, self.overhead, self.samples_before = True, 0.0, self.samples
-            start = now()
-        if self.measures:
-            self.times.append(now())
-            self.forwards_at.append(self.forwards)
+        at = now()
+        if self.measures and not (self.started and self.takes_turns):  # which would have it in one of them
+            self.turn.times.append(at - self.at)
+            self.turn.forwards.append(self.forwards - self.forwards_before)
+            self.turn.samples += self.samples
             if self.started:
-                self.starts.append(len(self.times) - 1)
-            self.started = False
-        self.overhead += now() - start
+                self.turn.starts.append(len(self.turn.times) - 1)
+        if self.steps == warm:
+            self.is_warm, self.warm_at = True, at
+        if self.steps >= warm:
+            self.choose_turn(self.steps - warm)
+        self.at, self.forwards_before, self.samples, self.started = at, self.forwards, 0, False
+        self.turn.overhead += now() - at if self.measures else 0.0
         if self.steps == last and self.settings.get("profile"):
             self.start_profile()
         elif self.profile_step() if self.frozen is not None else self.steps >= last:  # ranks may drift apart
             self.end()
         elif self.settings["seconds"] and self.measures:
             self.shorten()
+
+    def choose_turn(self, step):
+        """Of the next step; in another order each time, as a program may do something every ten steps."""
+        at, self.measures = 0, True
+        if self.takes_turns:
+            number, at = divmod(step, self.takes_turns["turn"])
+            self.measures = at >= self.takes_turns["settle"]
+            if at == 0:
+                if number % len(self.turns) == 0:
+                    self.order = random.Random(number).sample(self.turns, len(self.turns))
+                self.turn = self.order[number % len(self.turns)]
+                self.start_turn()
+
+    def start_turn(self):
+        for ddp in self.ddp if self.may_take("sums") else ():
+            for name, own in ddp.paceline_sums.items():
+                setattr(ddp, name, own and not self.takes("sums"))
+        if self.is_warm:
+            self.bind()
 
     def start_profile(self):
         self.measures = False
@@ -473,7 +531,7 @@ class Hook:
         """By rank 0, when it has seen enough; others look at each step, of which this run has few."""
         place = os.path.join(self.settings["out"], "last_step")
         if self.rank == 0:
-            if now() - self.times[0] < self.settings["seconds"]:
+            if now() - self.warm_at < self.settings["seconds"]:
                 return
             self.settings["steps"] = min(self.settings["steps"], self.steps + 20)
             self.write("last_step", self.settings["steps"])
@@ -485,24 +543,23 @@ class Hook:
         self.settings["seconds"] = 0
 
     def bind(self):
-        count = self.settings["threads"]
-        first = of_launcher(LOCAL, 0, self.rank) * count
+        """Binds the rank to its share of the CPUs, where that is to be tried, else as it was."""
+        if not self.may_take("threads"):
+            return
+        count, own = self.own_threads
+        cpus = own[str(os.getpid())]
+        if self.takes("threads"):
+            count, own = self.settings["threads"], {}
+            first = of_launcher(LOCAL, 0, self.rank) * count
+            cpus = self.settings["cpus"][first:first + count]
         for task in os.listdir("/proc/self/task"):
             try:
-                os.sched_setaffinity(int(task), self.settings["cpus"][first:first + count])
+                os.sched_setaffinity(int(task), own.get(task, cpus))
             except OSError:
                 pass
         self.torch.set_num_threads(count)
 
     # Results.
-
-    def ratio(self):
-        """Forward passes of a step, if most steps have as many; else 0. Where none are counted 1."""
-        if self.counted is None:
-            return 1
-        each = [b - a for a, b in zip(self.forwards_at, self.forwards_at[1:])]
-        most = max(set(each), key=each.count) if each else 0
-        return most if each and each.count(most) >= 0.75 * len(each) else 0
 
     def result(self):
         optimizer = self.optimizer
@@ -517,14 +574,11 @@ class Hook:
                 (" (%s is loaded)" % loaded[0] if loaded else "")
         world_here = of_launcher(LOCAL, 1, self.world)
         return dict(
-            self.facts, rank=self.rank, world=self.world, local_world=world_here,
-            steps=max(len(self.times) - 1, 0), steps_in_all=self.steps, times=self.times, starts=self.starts,
-            ratio=self.ratio(),
-            samples=self.samples - self.samples_before if self.counted is not None else 0, batch=self.largest,
-            batches=self.batches, elements=self.elements, repeated=self.repeated, dropped=self.dropped, wait=self.wait,
-            own_calls=self.own[0], own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1],
-            overhead=self.overhead, sync_seconds=self.syncs[1], threads=self.torch.get_num_threads(),
-            workers=self.workers, affinity=sorted(os.sched_getaffinity(0)),
+            self.facts, rank=self.rank, world=self.world, local_world=world_here, steps_in_all=self.steps,
+            goes_on=self.steps >= self.settings["steps"], batch=self.largest, batches=self.batches,
+            turns=[each.result(self.counted is not None) for each in self.turns],
+            dropped=self.dropped, threads=self.torch.get_num_threads(), workers=self.workers,
+            affinity=sorted(os.sched_getaffinity(0)),
             on_gpu=self.is_cuda(), why_no_sums=why_no_sums, torch=str(self.torch.__version__),
             staying=sorted(self.staying),
             lengths=[[source, length] for source, length in self.lengths.items() if source[-1] is None],
@@ -568,20 +622,28 @@ class Hook:
             with open(name, encoding="utf-8") as file:
                 ranks.append(json.load(file))
         ranks.sort(key=lambda each: each["rank"])
+        turns = [self.summary([dict(rank, **rank["turns"][i]) for rank in ranks])
+                 for i in range(min(len(rank["turns"]) for rank in ranks))]
+        # A turn whose batches were not recorded yet took none away.
+        self.write("run.json", dict(turns[0], turns=[
+            turn for turn in turns[1:] if turn["repeated"] > 0 or "data" not in turn["take"]]))
+
+    def summary(self, ranks):
+        """Of a turn of all ranks."""
         steps = min(each["steps"] for each in ranks)
-        each_rank = [each["times"][steps] - each["times"][0] if steps else 0.0 for each in ranks]
+        each_rank = [sum(each["times"][:steps]) for each in ranks]
         seconds = max(each_rank)
         slowest = each_rank.index(seconds)
         others = each_rank[:slowest] + each_rank[slowest + 1:]
         unsaved = [total - each["save_seconds"] for each, total in zip(ranks, each_rank)]
         usual = sorted(unsaved)[:-1] or unsaved
         # Ranks that do not wait for each other: what they would take if each step began together.
-        if self.takes("sums") and not self.is_cuda():
-            seconds = sum(max(each["times"][i + 1] - each["times"][i] for each in ranks) for i in range(steps))
+        if "sums" in ranks[0]["take"] and not self.is_cuda():
+            seconds = sum(map(max, zip(*(each["times"][:steps] for each in ranks))))
         data = [each["elements"] for each in ranks]  # rank 0 may have more, as where they are divided by length
         has_more = data[0] > 1.03 * sum(data[1:]) / max(len(data) - 1, 1)
         epochs = [seconds_of_epochs(each, steps) for each in ranks]
-        run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank")}
+        run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank", "turns")}
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest,
             first_seconds=0.0 if has_more else each_rank[0],
@@ -597,19 +659,18 @@ class Hook:
             run.update(steps_per_second=steps / seconds)
         if steps and run["samples"]:
             run.update(samples_per_second=run["samples"] / seconds, global_batch=run["samples"] / steps)
-        self.write("run.json", run)
+        return run
 
 
 def seconds_of_epochs(rank, steps):
     """What steps in which a loader starts take beyond the others: evaluations, starts of workers."""
-    each = [b - a for a, b in zip(rank["times"], rank["times"][1:steps + 1])]
-    starts = {start - 1 for start in rank["starts"] if 0 < start <= steps}
+    each, starts = rank["times"][:steps], {start for start in rank["starts"] if start < steps}
     others = sorted(seconds for i, seconds in enumerate(each) if i not in starts)
     return sum(each[i] - others[len(others) // 2] for i in starts) if others else 0.0
 
 
 def timed(hook, function, total, is_taken, skipped):
-    """`function`, with its calls and seconds added to `total` in measured steps."""
+    """`function`, with its calls and seconds added to that of a turn in measured steps."""
     @functools.wraps(function)
     def call(*arguments, **named):
         if is_taken():
@@ -640,14 +701,14 @@ def reading(hook, function):
             return function(tensor, *arguments)
         caller = sys._getframe(1)
         place = (caller.f_code, caller.f_lasti, function)
-        if hook.takes("syncs") and hook.measures and place in hook.read:
+        if hook.takes("syncs") and hook.is_warm and place in hook.read:
             return hook.read[place]
         start, hook.reads = now(), True
         try:
             value = hook.read[place] = function(tensor, *arguments)
         finally:
             hook.reads = False
-        hook.count(hook.syncs, start)
+        hook.count("syncs", start)
         return value
     return call
 
@@ -716,7 +777,9 @@ def install(torch, settings, check):
                 return hook(*given)
             finally:
                 HOOK.in_ddp = False
-        if not HOOK.takes("sums"):
+        if HOOK.may_take("sums"):
+            ddp.paceline_hook = functools.partial(of_ddp, state)
+        else:
             register(ddp, state, of_ddp)
 
     @functools.wraps(loader_init)
@@ -741,17 +804,16 @@ def install(torch, settings, check):
         function = getattr(torch.distributed, name, None)
         if function is None:
             continue
-        taken = name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
         order = list(inspect.signature(function).parameters)
 
-        def is_taken(name=name, taken=taken):
-            if hook.measures and name not in TAKEN_OWN:
+        def is_taken(name=name):
+            if hook.is_warm and name not in TAKEN_OWN:
                 hook.staying.add(name)
-            return taken and hook.measures
+            return hook.is_warm and name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
 
         def skip(*given, name=name, order=order, **named):
             return skipped_call(name, order, given, named)
-        measured = timed(hook, function, hook.own, is_taken, skip)
+        measured = timed(hook, function, "own", is_taken, skip)
         setattr(torch.distributed, name, for_program_only(hook, function, measured))
 
     join_hook = getattr(sys.modules.get("torch.nn.parallel.distributed"), "_DDPJoinHook", None)
@@ -769,8 +831,8 @@ def install(torch, settings, check):
     # Whether there is a GPU is not asked: the question starts CUDA, and a program may fork first.
     for name in READS:
         setattr(torch.Tensor, name, reading(hook, getattr(torch.Tensor, name)))
-    torch.cuda.synchronize = timed(hook, hook.synchronize, hook.syncs,
-                                   lambda: hook.takes("syncs") and hook.measures, lambda *_, **__: None)
+    torch.cuda.synchronize = timed(hook, hook.synchronize, "syncs", lambda: hook.takes("syncs") and hook.is_warm,
+                                   lambda *_, **__: None)
 
     def make_empty(obj, f, *_, **__):  # named as torch.save's own
         if isinstance(f, (str, os.PathLike)):
@@ -783,4 +845,4 @@ def install(torch, settings, check):
         if check is not None and isinstance(f, (str, os.PathLike)):
             check(f)
         return save(obj, f, *arguments, **named)
-    torch.save = timed(hook, guarded, hook.saves, lambda: hook.takes("saves") and hook.measures, make_empty)
+    torch.save = timed(hook, guarded, "saves", lambda: hook.takes("saves") and hook.is_warm, make_empty)

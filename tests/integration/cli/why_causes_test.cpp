@@ -20,6 +20,23 @@ TEST_F(WhyCauses, NamesTinyBucketsSavesAndTheSmallerBatch) {
   EXPECT_NE(json_text(batch).find("falls from 32 alone to 16 among 2"), std::string::npos);
 }
 
+// Steps that are alike take turns in one process; where a program fails that way each is a run.
+TEST_F(WhyCauses, TakesTurnsWhereTheProgramCan) {
+  const auto runs_of = [&](const std::string& more) {
+    const auto study = folder() / "study";
+    std::filesystem::remove_all(study);
+    const Json made = verdict("--out " + study.string(),
+                              "--steps 5000 --save weights.txt --save_seconds 0.003 " + more);
+    EXPECT_EQ(made.at("first_cause"), "saves") << made.dump(2);
+    return shell("ls " + (study / "runs").string()).out;
+  };
+  const std::string turns = runs_of("");
+  expect_parts(turns, {"program=as-it-is"});
+  expect_no_parts(turns, {"program=no-saves"});
+  expect_parts(runs_of("--shell 'case $PACELINE_WHY in *turns*) kill $PPID;; esac'"),
+               {"program=as-it-is", "program=no-saves"});
+}
+
 TEST_F(WhyCauses, EndsAFirstRunThatIsTooLong) {
   const Ran ran = shell("paceline why --minutes 0.01 -- python3 -c 'import time; time.sleep(900)'");
   EXPECT_EQ(ran.code, 65);

@@ -284,6 +284,44 @@ TEST_F(WhyOfProgram, HookTakesAwayWhatItIsAskedTo) {
   EXPECT_EQ(hooked(R"({"replicas": "1"})", "").at("ranks"), 1);
 }
 
+// Costs of a process whose steps are with each of them and without, in turns.
+TEST_F(WhyOfProgram, HookTakesTurns) {
+  const std::string turns =
+      R"({"turns": {"programs": [["as-it-is", []], ["no-sums", ["sums"]],
+          ["data-at-hand", ["data"]], ["no-saves", ["saves"]], ["no-calls", ["own"]]],
+          "turn": 8, "settle": 3, "rounds": 3}})";
+  const Json bound = hooked(R"({"threads": 1, "turns": {"programs": [["as-it-is", []],
+      ["threads", ["threads"]]], "turn": 8, "settle": 3, "rounds": 3}})",
+                            "--epoch 1000 --threads 4");
+  EXPECT_GT(bound.at("seconds").get<double>(), 15 * 0.008);
+  EXPECT_LT(bound.at("turns").at(0).at("seconds").get<double>(), 15 * 0.008);
+  const std::string costs =
+      "--wait 0.004 --transfer 0.004 --save weights.txt --save_seconds 0.004 --call ";
+  for (const char* sums : {"--epoch 1000", "--epoch 1000 --own-hook", "--epoch 1000 --unused"}) {
+    SCOPED_TRACE(sums);
+    const Json run = hooked(turns, costs + sums);
+    EXPECT_EQ(run.at("program"), "as-it-is");
+    EXPECT_EQ(run.at("steps"), 15);
+    EXPECT_EQ(run.at("samples"), 15 * 2 * 16);
+    EXPECT_EQ(run.at("own_calls"), 15);
+    ASSERT_EQ(run.at("turns").size(), 4U);
+    for (const Json& each : run.at("turns")) {
+      EXPECT_EQ(each.at("steps"), 15);
+      EXPECT_LT(each.at("seconds").get<double>(), run.at("seconds").get<double>() - 15 * 0.002)
+          << each.at("program");
+    }
+  }
+  // A step in which an epoch ends is in none of them.
+  const Json epochs = hooked(turns, "--epoch 46 --between 0.5");
+  int steps = epochs.at("steps");
+  for (const Json& each : epochs.at("turns")) {
+    steps += each.at("steps").get<int>();
+    EXPECT_LT(each.at("seconds").get<double>(), 0.4);
+  }
+  EXPECT_EQ(steps, 5 * 15 - 1);
+  EXPECT_EQ(hooked(R"({"replicas": "1", )" + turns.substr(1), "").at("steps"), 26);
+}
+
 // DeepSpeed and its like, sharded parameters, Lightning's closures, a scaler that skips steps.
 TEST_F(WhyOfProgram, HookKnowsWhatOtherFrameworksDo) {
   const Json other = hooked("{}", "--engine deepspeed");

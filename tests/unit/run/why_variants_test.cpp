@@ -116,6 +116,52 @@ TEST(WhyVariants, ProfiledStepsAreDivided) {
                 " % sums that computing does not hide, ", " % in the loader, "});
 }
 
+// What processes and minutes change is then the same for all of them.
+TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
+  MeasuredRun seen = make_seen(2, 16);
+  seen.wait = 0.5;
+  seen.workers = 2;
+  seen.bucket_mb = 25;
+  seen.saves = 100;
+  seen.threads = 2;
+  seen.save_seconds = 0.2;
+  seen.goes_on = true;
+  const auto launched = [](const MeasuredRun& of) {
+    std::vector<std::string> names, notes;
+    for (const Variant& each : take_turns(choose_variants(of, make_seen(1, 16), 2, notes), of)) {
+      names.push_back(each.name);
+    }
+    return join(names, " ");
+  };
+  EXPECT_EQ(launched(seen), "as-it-is alone workers data-dropped");
+  std::vector<std::string> notes;
+  const Json turns =
+      parse_json(take_turns(choose_variants(seen, {}, 2, notes), seen).front().changes).at("turns");
+  EXPECT_EQ(json_text(turns.at("programs")),
+            R"([["as-it-is",[]],["no-sums",["sums"]],["data-at-hand",["data"]],)"
+            R"(["no-saves",["saves"]],["threads",["threads"]]])");
+  // Three and the four batches that two workers have at hand; steps of 10 ms.
+  EXPECT_EQ(turns.at("settle"), 7);
+  EXPECT_EQ(turns.at("turn"), 67);
+  EXPECT_EQ(turns.at("rounds"), 5);
+  const auto with = [&](auto change) {
+    MeasuredRun other = seen;
+    change(other);
+    return launched(other);
+  };
+  const std::string all =
+      "as-it-is alone no-sums data-at-hand no-saves threads workers data-dropped";
+  EXPECT_EQ(with([](MeasuredRun& run) { run.saves = 10; }), all);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.epoch_seconds = 0.1; }), all);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.goes_on = false; }), all);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.is_on_gpu = true; }),
+            "as-it-is alone no-sums data-at-hand no-saves workers data-dropped");
+  EXPECT_EQ(with([](MeasuredRun& run) { run.bucket_mb = 1; }),
+            "as-it-is alone no-sums workers data-dropped buckets");
+  EXPECT_EQ(with([](MeasuredRun& run) { run.workers = 16; }),
+            "as-it-is alone data-at-hand workers data-dropped");
+}
+
 // As many steps are measured; batches, and values that the host reads, need all steps before.
 TEST(WhyVariants, AWarmUpOfSlowStepsIsShortWhereNothingIsRecordedInIt) {
   const auto settings_of = [](double steps_a_second, const char* name, Json& changes) {

@@ -24,6 +24,7 @@ parser.add_argument("--write", default="")
 parser.add_argument("--shell", default="")
 parser.add_argument("--steps", type=int, default=5000)
 parser.add_argument("--accumulate", type=int, default=1)
+parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--global-batch", type=int, default=0)
 parser.add_argument("--bucket", type=float, default=25)
 parser.add_argument("--late-rank", type=int, default=1)
@@ -91,6 +92,7 @@ def train():
         torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
     torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
+    torch.set_num_threads(options.threads)
     if options.write:
         with open(options.write, "a", encoding="utf-8") as file:
             file.write("written\n")

@@ -4,6 +4,7 @@ Work is sleep, so that runs side by side do not slow each other down. Two ranks 
 """
 import collections
 import contextlib
+import functools
 import json
 import math
 import os
@@ -91,17 +92,19 @@ class Tensor:
         self.changes += 1
         return self
 
+    div_ = add_
+
 
 def is_grad_enabled():
     return True
 
 
 def get_num_threads():
-    return int(os.environ.get("OMP_NUM_THREADS", "1"))
+    return settings.get("threads", int(os.environ.get("OMP_NUM_THREADS", "1")))
 
 
-def set_num_threads(_):
-    pass
+def set_num_threads(threads):
+    settings["threads"] = threads
 
 
 def save(obj, f):
@@ -112,7 +115,11 @@ def save(obj, f):
 
 class Future:
     def set_result(self, value):
-        self.value = value
+        self.value = lambda: value
+
+    def then(self, function):
+        function(self)
+        return self
 
 
 def exchange():
@@ -124,8 +131,21 @@ def exchange():
         time.sleep(settings["transfer"])
 
 
-def all_reduce(tensor, async_op=False):
+class Work:
+    def __init__(self, tensor):
+        self.future = Future()
+        self.future.set_result([tensor])
+
+    def get_future(self):
+        return self.future
+
+    def wait(self):
+        return True
+
+
+def all_reduce(tensor, group=None, async_op=False):
     exchange()
+    return Work(tensor) if async_op else None
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
@@ -199,7 +219,7 @@ class Module:
             hook(self, arguments)
         for hook in list(self.hooks):
             hook(self, arguments, named)
-        time.sleep(self.work)
+        time.sleep(self.work * settings.get("threads", 1))  # which are in each other's way
 
     def backward(self):
         pass
@@ -214,11 +234,12 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters, self.static_graph = find_unused_parameters, False
         self.require_backward_grad_sync = True
         self.module = types.SimpleNamespace(training=True)
+        self.process_group = types.SimpleNamespace(size=get_world_size)
 
     def register_comm_hook(self, state, hook):
         if self.comm_hook is not None:
             raise RuntimeError("register_comm_hook can only be called once")
-        self.comm_hook = hook
+        self.comm_hook = functools.partial(hook, state)
 
     def backward(self):
         if not self.require_backward_grad_sync:
@@ -226,7 +247,7 @@ class DistributedDataParallel(Module):
         if self.find_unused_parameters:
             exchange()
         if self.comm_hook is not None:
-            self.comm_hook(None, types.SimpleNamespace(buffer=lambda: Tensor([1])))
+            self.comm_hook(types.SimpleNamespace(buffer=lambda: Tensor([1])))
         else:
             for _ in range(max(1, round(25 * 2**20 / self.bucket_bytes_cap))):
                 exchange()
