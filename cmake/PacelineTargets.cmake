@@ -14,13 +14,12 @@
 # paceline_register(driver cuda FACTORY make_cuda_driver LIBRARY device_cuda)
 #   Beside the device of that name: which GPUs this process sees.
 # paceline_register(backend mpi ABSENT "MPI was not found" ...)
-#   Puts the name of a backend, wrapper, device or workload into the generated factory table and
-#   into names.json. LINKS: makes the library, too, of this folder's sources.
-#   TASKS: a task of this backend holds one replica, or all of a node. MPIRUN: its
-#   ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack. BARE: it stands in none.
-#   SUMS_NODE: it sums inside a node by itself, so only threads of a task may stand inside of it.
-#   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own.
-#   STAND_IN: the backend that tries its layout where there is no GPU. Of devices: GPUS: replicas are GPUs; SERIAL: one thread
+#   Puts the name of a backend, wrapper, device or workload into the generated factory table and into names.json. LINKS:
+#   makes the library, too, of this folder's sources. TASKS: a task of this backend holds one replica, or all of a node.
+#   MPIRUN: its ranks are started through mpirun, not directly. INSIDE: it may stand before the slash of a stack. BARE:
+#   it stands in none. SUMS_NODE: it sums inside a node by itself, so only threads of a task may stand inside of it.
+#   ALONE: it has one replica. DRIFTS: it sums nothing. GPU_EACH: each replica needs a GPU of its own. STAND_IN: the
+#   backend that tries its layout where there is no GPU. Of devices: GPUS: replicas are GPUs; SERIAL: one thread
 #   computes; PRECISIONS and BACKENDS: the first, or first built, is the default.
 
 set(PACELINE_WARNINGS -Wall -Wextra -Wpedantic -Werror)

@@ -273,7 +273,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredRun, ranks, steps, steps_in_all, samp
                                    rank_0_seconds, epoch_seconds, slowest_rank, wait, own_seconds,
                                    save_seconds, sync_seconds, overhead, saves, batches, ratio,
                                    workers, threads, all_cpus, bucket_mb, changes_batches,
-                                   why_no_sums, staying, goes_on, program)
+                                   why_no_sums, staying, goes_on, finds_unused, program)
 
 namespace {
 

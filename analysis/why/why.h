@@ -51,6 +51,7 @@ struct MeasuredRun {
   std::vector<std::string> staying;  // collectives that it calls and no run is without
   std::string lengths;               // JSON, for the hook: of loaders that have none
   bool goes_on = false;              // after the last of these steps
+  bool finds_unused = false;         // parameters, which are summed, too
   std::string program;               // that was run in turns with others; else empty
   std::vector<MeasuredRun> turns;    // of the others
 

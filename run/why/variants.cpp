@@ -129,9 +129,10 @@ std::vector<Variant> take_turns(const std::vector<Variant>& variants, const Meas
   int settle = kFewestSettling;
   for (const Variant& each : variants) {
     const bool is_data = each.name == kNoWait;
-    // Python's hook, which such sums need, takes time for each bucket.
-    const bool is_sums =
-        each.name == kNoSums && (seen.bucket_mb >= kDefaultBucketMb || seen.has_foreign_hook);
+    // Python's hook, which such sums need, takes time for each bucket; and what was used without
+    // sums is summed with the next.
+    const bool is_sums = each.name == kNoSums && !seen.finds_unused &&
+                         (seen.bucket_mb >= kDefaultBucketMb || seen.has_foreign_hook);
     if (!is_sums && !(is_data && seen.workers <= kMostSettling) && each.name != kNoOwn &&
         each.name != kNoSaves && each.name != kThreads) {
       kept.push_back(each);

@@ -334,7 +334,7 @@ class Hook:
         self.begin()
         self.in_ddp = False  # in its communication hook
         self.has_written, self.profiler, self.frozen = False, None, None
-        self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False}
+        self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False, "finds_unused": False}
 
     def begin(self):
         self.is_warm, self.measures, self.steps, self.steps_of_others = False, False, 0, 0
@@ -385,9 +385,11 @@ class Hook:
         ddp.register_forward_pre_hook(self.forward, with_kwargs=True)
         if any(type(each).__name__ == "SyncBatchNorm" for each in ddp.modules()):
             self.facts["sync_batch_norm"] = True
+        unused = getattr(ddp, "find_unused_parameters", False) and not getattr(ddp, "static_graph", False)
+        self.facts["finds_unused"] = self.facts["finds_unused"] or unused
         if self.may_take("sums"):
             names = ["broadcast_buffers", "forward_sync_buffers"]
-            if getattr(ddp, "find_unused_parameters", False) and not getattr(ddp, "static_graph", False):
+            if unused:
                 names.append("require_backward_grad_sync")  # which are used is summed, too
             ddp.paceline_sums = {name: getattr(ddp, name) for name in names if hasattr(ddp, name)}
             type(ddp).paceline_register(ddp, ddp, sum_in_turns)
@@ -492,13 +494,12 @@ class Hook:
                     self.order = random.Random(number).sample(self.turns, len(self.turns))
                 self.turn = self.order[number % len(self.turns)]
                 self.start_turn()
+                self.bind()
 
     def start_turn(self):
         for ddp in self.ddp if self.may_take("sums") else ():
             for name, own in ddp.paceline_sums.items():
                 setattr(ddp, name, own and not self.takes("sums"))
-        if self.is_warm:
-            self.bind()
 
     def start_profile(self):
         self.measures = False

@@ -158,6 +158,8 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
             "as-it-is alone no-sums data-at-hand no-saves workers data-dropped");
   EXPECT_EQ(with([](MeasuredRun& run) { run.bucket_mb = 1; }),
             "as-it-is alone no-sums workers data-dropped buckets");
+  EXPECT_EQ(with([](MeasuredRun& run) { run.finds_unused = true; }),
+            "as-it-is alone no-sums workers data-dropped");
   EXPECT_EQ(with([](MeasuredRun& run) { run.workers = 16; }),
             "as-it-is alone data-at-hand workers data-dropped");
 }
