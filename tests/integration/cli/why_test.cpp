@@ -31,7 +31,8 @@ TEST_F(WhyOfProgram, NamesTheLateRank) {
   EXPECT_EQ(verdict.at("first_cause"), "late") << verdict.dump(2);
   EXPECT_GT(points(verdict, "late"), 25);
   EXPECT_LT(verdict.at("efficiency").get<double>(), 0.7);
-  EXPECT_LT(verdict.at("efficiency_high").get<double>(), 1);  // wide on a busy machine
+  const Json& high = verdict.at("efficiency_high");  // known after four rounds; wide if it is busy
+  EXPECT_TRUE(high.is_null() || high.get<double>() < 1) << high;
 }
 
 TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {
