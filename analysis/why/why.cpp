@@ -158,7 +158,7 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
 // Ranks do not gain by sharing a node: where the others are faster than one alone, they have less
 // work than their share, as of data that are divided by length. Then the latest, and one alone, are
 // compared with what an even division would give each rank: their mean.
-void compare_uneven_work(std::vector<Cause>& causes, const WhyVerdict& verdict, const char* alone,
+void compare_uneven_work(std::vector<Cause>& causes, int replicas, const char* alone,
                          const RoundNoise& noise, double confidence) {
   const auto late = std::ranges::find(causes, "late", &Cause::key),
              shared = std::ranges::find(causes, "shared_node", &Cause::key);
@@ -171,8 +171,8 @@ void compare_uneven_work(std::vector<Cause>& causes, const WhyVerdict& verdict, 
                             [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
     cause = make_cause(rule, std::move(cause.points), noise, confidence);
   };
-  for (auto& [round, value] : shared->points) value += late->points.at(round) / verdict.replicas;
-  for (auto& [round, value] : late->points) value *= 1 - 1.0 / verdict.replicas;
+  for (auto& [round, value] : shared->points) value += late->points.at(round) / replicas;
+  for (auto& [round, value] : late->points) value *= 1 - 1.0 / replicas;
   again(*late, "ranks that do not wait, the slowest against their mean", {kNoSums});
   again(*shared, "the mean of ranks that do not wait, against one alone", {kNoSums, alone});
 }
@@ -355,8 +355,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   for (auto& [rule, points] : measured) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
-  compare_uneven_work(verdict.causes, verdict, has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise,
-                      confidence);
+  compare_uneven_work(verdict.causes, verdict.replicas,
+                      has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise, confidence);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =
       !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {

@@ -21,7 +21,7 @@ constexpr double kDefaultBucketMb = 25;  // PyTorch's
 constexpr int kFewestWarmSteps = 5;
 // A turn's steps and seconds; all turns' of a program; and a turn's first steps, which the one
 // before changes: batches that workers have at hand then, ranks that were apart.
-constexpr int kFewestOfTurn = 5, kMostOfTurn = 60, kFewestSettling = 3;
+constexpr int kFewestOfTurn = 6, kMostOfTurn = 60, kFewestSettling = 3;
 constexpr double kTurnSeconds = 1, kTurnsSeconds = 3;
 constexpr int kMostTurns = 20;                     // of a program
 constexpr int kPrefetched = 2, kMostSettling = 8;  // batches of a worker, workers

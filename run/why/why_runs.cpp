@@ -289,7 +289,7 @@ class WhyStudy {
     }
     shorten_warm_up(variants, hook_settings_, seen_);
     save_settings();
-    if (const auto turns = take_turns(variants, seen_); can_be_made(turns, variants)) {
+    if (const auto turns = take_turns(variants, seen_); can_take_turns(turns, variants)) {
       variants = turns;
     }
     if (outcome_.stopped_by != 0) return;
@@ -317,16 +317,17 @@ class WhyStudy {
     save_made_runs(variants);
   }
 
-  // A program that is to take turns does, where no other reason is against it.
-  bool can_be_made(const std::vector<Variant>& turns, const std::vector<Variant>& variants) {
+  bool can_take_turns(const std::vector<Variant>& turns, const std::vector<Variant>& variants) {
     if (turns.size() == variants.size()) return false;
     std::string ignored;
     Json changes = parse_json(turns.front().changes);
     changes["turns"]["rounds"] = kFewestTurns;
     const auto run = look_at({"look-turns", json_text(changes), seen_.ranks}, ignored, false);
     const auto is_long = [](const MeasuredRun& each) { return each.steps >= kFewestCounted; };
-    return run && is_long(*run) && run->turns.size() == variants.size() - turns.size() &&
-           std::ranges::all_of(run->turns, is_long);
+    const bool can = run && run->turns.size() + turns.size() == variants.size() && is_long(*run) &&
+                     std::ranges::all_of(run->turns, is_long);
+    if (!can) note("Its steps cannot take turns, so each cost is taken away in runs of its own.");
+    return can;
   }
 
   double minutes() const { return (now_seconds() - started_) / 60; }

@@ -21,6 +21,7 @@ forward passes of DDP.
 """
 import atexit
 import collections.abc
+import contextlib
 import copy
 import functools
 import glob
@@ -203,12 +204,12 @@ class Batches:
 
     def __next__(self):
         hook, start = self.hook, now()
-        repeats = self.repeats and hook.takes("data")
+        repeats = self.repeats and hook.takes("data") and not (hook.takes_turns and self.left is None)
+        if (repeats or hook.takes_turns) and self.left is not None and self.left <= 0:
+            if self.dropped is not None:
+                self.dropped.close()
+            raise StopIteration
         if repeats:
-            if self.left is not None and self.left <= 0:
-                if self.dropped is not None:
-                    self.dropped.close()
-                raise StopIteration
             batch = self.repeat()
         else:
             try:
@@ -225,12 +226,12 @@ class Batches:
                     self.repeats = True
                     hook.whole.add(self.source)
         self.given += 1
-        if self.left is not None and not (repeats and hook.takes_turns):
+        if self.left is not None:
             self.left -= 1
         if hook.measures:
             end = now()
             hook.turn.wait += end - start
-            hook.turn.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
+            hook.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
             hook.turn.overhead += now() - end
         return batch
 
@@ -251,10 +252,8 @@ class Batches:
 def end_process():
     """Ends the process as one that succeeds."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):
             stream.flush()
-        except (OSError, ValueError):
-            pass
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         mpi.Finalize()  # else its launcher stops the other ranks
@@ -333,6 +332,7 @@ class Hook:
         self.rates, self.started = [], False  # a loader, since the last step
         self.begin()
         self.in_ddp = False  # in its communication hook
+        self.own_cpus, self.own_threads = {}, 0  # by task, before it was bound
         self.has_written, self.profiler, self.frozen = False, None, None
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False, "finds_unused": False}
 
@@ -341,7 +341,7 @@ class Hook:
         programs = self.takes_turns["programs"] if self.takes_turns else [["", self.settings["take"]]]
         self.turns = [Turn(*each) for each in programs]
         self.turn, self.order = self.turns[0], []
-        self.at = self.warm_at = self.forwards_before = self.samples = 0  # the last step, and since then
+        self.at = self.warm_at = self.forwards_before = self.samples = self.elements = 0  # the last step, and since
 
     def trains(self):
         """Or is it a worker of a loader or of a compiler?"""
@@ -435,6 +435,7 @@ class Hook:
                 set_rate(group, 0.0)
 
     def after_step(self, optimizer, arguments, named):
+        start = now()
         while self.rates and self.rates[-1][0] is optimizer:  # which may have stepped another
             set_rate(*self.rates.pop()[1:])
         if self.optimizer is None:
@@ -448,8 +449,6 @@ class Hook:
             atexit.register(self.end_early)
             if is_child():  # a forked one ends without it
                 multiprocessing.util.Finalize(None, self.end_early, exitpriority=100)
-            self.own_threads = self.torch.get_num_threads(), {
-                task: os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")}
             self.bind()
         if optimizer is not self.optimizer:
             self.steps_of_others += 1
@@ -468,14 +467,15 @@ class Hook:
             self.turn.times.append(at - self.at)
             self.turn.forwards.append(self.forwards - self.forwards_before)
             self.turn.samples += self.samples
+            self.turn.elements += self.elements
             if self.started:
                 self.turn.starts.append(len(self.turn.times) - 1)
         if self.steps == warm:
             self.is_warm, self.warm_at = True, at
         if self.steps >= warm:
             self.choose_turn(self.steps - warm)
-        self.at, self.forwards_before, self.samples, self.started = at, self.forwards, 0, False
-        self.turn.overhead += now() - at if self.measures else 0.0
+        self.at, self.forwards_before, self.started, self.samples, self.elements = at, self.forwards, False, 0, 0
+        self.turn.overhead += now() - start if self.measures else 0.0
         if self.steps == last and self.settings.get("profile"):
             self.start_profile()
         elif self.profile_step() if self.frozen is not None else self.steps >= last:  # ranks may drift apart
@@ -545,20 +545,20 @@ class Hook:
 
     def bind(self):
         """Binds the rank to its share of the CPUs, where that is to be tried, else as it was."""
-        if not self.may_take("threads"):
+        count, is_bound = self.settings["threads"], self.takes("threads")
+        if not is_bound and not self.own_cpus:
             return
-        count, own = self.own_threads
-        cpus = own[str(os.getpid())]
-        if self.takes("threads"):
-            count, own = self.settings["threads"], {}
-            first = of_launcher(LOCAL, 0, self.rank) * count
-            cpus = self.settings["cpus"][first:first + count]
+        self.own_threads = self.own_threads or self.torch.get_num_threads()
+        first = of_launcher(LOCAL, 0, self.rank) * count
         for task in os.listdir("/proc/self/task"):
-            try:
-                os.sched_setaffinity(int(task), own.get(task, cpus))
-            except OSError:
-                pass
-        self.torch.set_num_threads(count)
+            with contextlib.suppress(OSError):  # it may have ended
+                cpus = self.settings["cpus"][first:first + count]
+                if is_bound:
+                    self.own_cpus.setdefault(task, os.sched_getaffinity(int(task)))
+                else:  # one that began while it was bound has what the main thread had
+                    cpus = self.own_cpus.get(task, self.own_cpus[str(os.getpid())])
+                os.sched_setaffinity(int(task), cpus)
+        self.torch.set_num_threads(count if is_bound else self.own_threads)
 
     # Results.
 

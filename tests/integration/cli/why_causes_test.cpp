@@ -28,13 +28,13 @@ TEST_F(WhyCauses, TakesTurnsWhereTheProgramCan) {
     const Json made = verdict("--out " + study.string(),
                               "--steps 5000 --save weights.txt --save_seconds 0.003 " + more);
     EXPECT_EQ(made.at("first_cause"), "saves") << made.dump(2);
-    return shell("ls " + (study / "runs").string()).out;
+    return shell("ls " + (study / "runs").string()).out + json_text(made.at("notes"));
   };
   const std::string turns = runs_of("");
   expect_parts(turns, {"program=as-it-is"});
-  expect_no_parts(turns, {"program=no-saves"});
+  expect_no_parts(turns, {"program=no-saves", "cannot take turns"});
   expect_parts(runs_of("--shell 'case $PACELINE_WHY in *turns*) kill $PPID;; esac'"),
-               {"program=as-it-is", "program=no-saves"});
+               {"program=as-it-is", "program=no-saves", "cannot take turns"});
 }
 
 TEST_F(WhyCauses, EndsAFirstRunThatIsTooLong) {

@@ -318,9 +318,12 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
   int steps = epochs.at("steps");
   for (const Json& each : epochs.at("turns")) {
     steps += each.at("steps").get<int>();
+    EXPECT_EQ(each.at("elements"), each.at("samples").get<int>() * 5);
     EXPECT_LT(each.at("seconds").get<double>(), 0.4);
   }
   EXPECT_EQ(steps, 5 * 15 - 1);
+  // An evaluation ends, in any turn.
+  EXPECT_GT(hooked(turns, "--epoch 10 --evaluate").at("steps").get<int>(), 5);
   EXPECT_EQ(hooked(R"({"replicas": "1", )" + turns.substr(1), "").at("steps"), 26);
 }
 
