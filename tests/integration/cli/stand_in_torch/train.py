@@ -32,7 +32,7 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("mpi", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("mpi", "validate", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -151,6 +151,9 @@ def train():
                 model(features)
             if options.item:
                 features.item()
+            if options.validate and number % 8 == 4:
+                for _ in torch.utils.data.DataLoader(40 * 16, 16):
+                    pass
             if options.call:
                 torch.distributed.all_reduce(features)
                 print("loss", flush=True)
