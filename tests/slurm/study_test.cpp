@@ -12,6 +12,16 @@ namespace {
 class SlurmStudy : public OnCluster {
  protected:
   static void SetUpTestSuite() { cluster_ = std::make_unique<Cluster>(); }
+
+  // Open MPI 4.1, started by srun of Slurm 22.05 on several nodes, now and then calls what is not
+  // there yet: a message of another node comes while MPI_Init waits for its first fence, before
+  // anything receives messages. It prints a frame of libc alone.
+  bool open_mpi_crashed(const std::string& name, const std::string& in) const {
+    static const std::regex trace(
+        R"(Failing at address: \(nil\)\n.* \[ 0\] .*libc.*\n.* \*\*\* End of)");
+    const std::string logs = shell("cat '" + study(name, in).string() + "'/slurm/*/*.log").out;
+    return std::regex_search(logs, trace);
+  }
 };
 
 constexpr char kData[] = " --data '" PACELINE_SOURCE_DIR "/data' ";
@@ -177,9 +187,14 @@ TEST_F(SlurmStudy, SeveralNodesBySrunAndByMpirun) {
     if (five && launcher == "mpirun") continue;
     SCOPED_TRACE(launcher);
     write_site(launcher + ".json", "\"reference\": false, \"launcher\": \"" + launcher + "\"");
-    expect_success(shell("paceline submit nodes.json --site " + launcher + ".json --results " +
-                         launcher + " --yes --no-collect"));
+    const std::string submit = "paceline submit nodes.json --site " + launcher +
+                               ".json --results " + launcher + " --yes --no-collect";
+    expect_success(shell(submit));
     wait_for_the_queue();
+    if (open_mpi_crashed("nodes", launcher)) {
+      expect_parts(expect_success(shell(submit)).out, {"again: "});
+      wait_for_the_queue();
+    }
     expect_all_once(study("nodes", launcher), 4);
     for (const Record& record : load_store(study("nodes", launcher)).records) {
       const Json& hosts = record.json().at("provenance").at("hosts");
