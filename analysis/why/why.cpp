@@ -334,17 +334,14 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
         transformed(*verdict.efficiency, [&](double each) { return each * verdict.replicas; });
   }
   std::vector<std::pair<CauseRule, std::map<std::size_t, double>>> measured;
-  const auto has_runs = [&](const char* program) {
-    return std::ranges::any_of(evidence.rounds,
-                               [&](const WhyRound& round) { return round.contains(program); });
-  };
   for (CauseRule rule : rules()) {
     const std::string_view key = rule.key;
     if (key == "epochs" && !have_epochs(evidence.rounds)) continue;
     const bool is_of_samples = key == "small_batch" || key == "batch_work";
     if (is_of_samples && !verdict.by_samples) continue;
     // With the batch that a replica has among the others.
-    if (rule.programs.size() == 2 && rule.programs.front() == kNoSums && has_runs(kAloneBatch)) {
+    if (rule.programs.size() == 2 && rule.programs.front() == kNoSums &&
+        evidence.has(kAloneBatch)) {
       rule.programs.back() = kAloneBatch;
     }
     auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
@@ -356,7 +353,7 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
     verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
   }
   compare_uneven_work(verdict.causes, verdict.replicas,
-                      has_runs(kAloneBatch) ? kAloneBatch : kAlone, noise, confidence);
+                      evidence.has(kAloneBatch) ? kAloneBatch : kAlone, noise, confidence);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =
       !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {

@@ -7,6 +7,7 @@
 // data, saving and the like are part of c1, too, and a smaller batch costs more sums for a sample.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -19,11 +20,13 @@
 
 namespace paceline {
 
-// Runs by their names as programs of the study.
+// Runs by their names as programs of the study. "alone-once" is of its records, where "alone" takes
+// turns.
 inline constexpr char kAsItIs[] = "as-it-is", kAlone[] = "alone", kAloneBatch[] = "alone-batch",
-                      kNoSums[] = "no-sums", kNoWait[] = "data-at-hand", kNoOwn[] = "no-calls",
-                      kNoSaves[] = "no-saves", kThreads[] = "threads", kWorkers[] = "workers",
-                      kBuckets[] = "buckets", kDropped[] = "data-dropped", kNoSyncs[] = "no-syncs",
+                      kAloneOnce[] = "alone-once", kNoSums[] = "no-sums",
+                      kNoWait[] = "data-at-hand", kNoOwn[] = "no-calls", kNoSaves[] = "no-saves",
+                      kThreads[] = "threads", kWorkers[] = "workers", kBuckets[] = "buckets",
+                      kDropped[] = "data-dropped", kNoSyncs[] = "no-syncs",
                       kKeptBatch[] = "kept-batch";
 
 // A batch that is divided among replicas falls to a half or less; others vary.
@@ -77,6 +80,10 @@ struct WhyEvidence {
   std::set<std::string> missing;             // programs of which no run could be made
   double minutes_before = 0, minutes = 0;    // its rounds, and at their end
   std::string profile;  // of its profiled steps: "51 % computing, ..."; may be empty
+
+  bool has(const std::string& name) const {
+    return std::ranges::any_of(rounds, [&](const auto& round) { return round.contains(name); });
+  }
 };
 
 // Points: less than the one nobody looks at, and a cause of the other may be the first, where it is

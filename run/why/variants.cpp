@@ -22,9 +22,18 @@ constexpr int kFewestWarmSteps = 5;
 // A turn's steps and seconds; all turns' of a program; and a turn's first steps, which the one
 // before changes: batches that workers have at hand then, ranks that were apart.
 constexpr int kFewestOfTurn = 6, kMostOfTurn = 60, kFewestSettling = 3;
-constexpr double kTurnSeconds = 1, kTurnsSeconds = 3;
+constexpr double kTurnSeconds = 1, kTurnsSeconds = 2;
 constexpr int kMostTurns = 20;                     // of a program
 constexpr int kPrefetched = 2, kMostSettling = 8;  // batches of a worker, workers
+constexpr double kAlike = 0.3;                     // of a cost that one short run measured
+
+// Whether one replica alone does in a step what one of several does without sums, its own among
+// them.
+bool does_as(const MeasuredRun& alone, const MeasuredRun& seen) {
+  return alone.batch == seen.batch && alone.ratio == seen.ratio && alone.workers == seen.workers &&
+         alone.threads == seen.threads && alone.why_no_sums == seen.why_no_sums &&
+         alone.own_seconds <= kSeen * alone.seconds && is_as_large_as(alone, seen);
+}
 
 }  // namespace
 
@@ -117,30 +126,40 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   return all;
 }
 
-std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen) {
+std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen,
+                                const std::optional<MeasuredRun>& alone) {
   const bool saves_each_step = seen.saves >= seen.steps, saves_some = seen.saves > 0,
              calls_each_step = seen.own_calls >= seen.steps;
   const bool has_epochs = seen.epoch_seconds > kSeen * seen.seconds;
   const bool is_even = (saves_each_step || !saves_some) && !has_epochs &&
                        (calls_each_step || seen.own_seconds <= kSeen * seen.seconds);
   if (seen.is_on_gpu || !seen.goes_on || !is_even) return variants;
+  // Python's hook, which such sums need, takes time for each bucket; and what was used without sums
+  // is summed with the next.
+  const bool is_sums = seen.why_no_sums.empty() && !seen.finds_unused &&
+                       (seen.bucket_mb >= kDefaultBucketMb || seen.has_foreign_hook);
+  const bool is_alone =
+      is_sums && alone && !seen.has_sync_norm && seen.staying.empty() && does_as(*alone, seen);
   std::vector<Variant> kept;
   Json programs = Json::array({Json::array({kAsItIs, Json::array()})});
   int settle = kFewestSettling;
   for (const Variant& each : variants) {
     const bool is_data = each.name == kNoWait;
-    // Python's hook, which such sums need, takes time for each bucket; and what was used without
-    // sums is summed with the next.
-    const bool is_sums = each.name == kNoSums && !seen.finds_unused &&
-                         (seen.bucket_mb >= kDefaultBucketMb || seen.has_foreign_hook);
-    if (!is_sums && !(is_data && seen.workers <= kMostSettling) && each.name != kNoOwn &&
-        each.name != kNoSaves && each.name != kThreads) {
+    const bool takes_turns = (each.name == kAlone && is_alone) ||
+                             (each.name == kNoSums && is_sums) ||
+                             (is_data && seen.workers <= kMostSettling) || each.name == kNoOwn ||
+                             each.name == kNoSaves || each.name == kThreads;
+    if (!takes_turns) {
       kept.push_back(each);
       continue;
     }
     if (is_data) settle += kPrefetched * seen.workers;
-    programs.push_back(Json::array({each.name, parse_json(each.changes).at("take")}));
+    Json taken = {"sums", "others"};
+    if (each.name != kAlone) taken = parse_json(each.changes).at("take");
+    programs.push_back(Json::array({each.name, taken}));
+    if (each.name == kAlone) kept.push_back({kAloneOnce, each.changes, 1});
   }
+  if (programs.size() == 1) return variants;
   const double step = seen.seconds / seen.steps;
   const int turn = std::clamp(static_cast<int>(kTurnSeconds / step), kFewestOfTurn, kMostOfTurn);
   const int rounds = std::clamp(static_cast<int>(std::ceil(kTurnsSeconds / (turn * step))),
@@ -173,6 +192,21 @@ void shorten_warm_up(std::vector<Variant>& variants, Json& settings, const Measu
 bool is_as_large_as(const MeasuredRun& run, const MeasuredRun& seen) {
   const double there = seen.elements_of_sample();
   return std::abs(run.elements_of_sample() - there) <= kNamed / 100 * there;
+}
+
+bool took_turns(const MeasuredRun& run, std::size_t programs,
+                const std::optional<MeasuredRun>& alone) {
+  const auto is_short = [](const MeasuredRun& each) { return each.steps < kFewestCounted; };
+  if (run.turns.size() + 1 < programs || is_short(run) ||
+      std::ranges::any_of(run.turns, is_short)) {
+    return false;
+  }
+  const auto turn = std::ranges::find(run.turns, kAlone, &MeasuredRun::program);
+  if (turn == run.turns.end()) return true;
+  const bool by_samples = turn->samples > 0 && alone->samples > 0;
+  const double there = alone->cost(by_samples);
+  return is_as_large_as(*turn, *alone) &&
+         std::abs(turn->cost(by_samples) - there) <= kAlike * there;
 }
 
 std::string why_not_counted(MeasuredRun& run, const MeasuredRun& seen, const std::string& program,

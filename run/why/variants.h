@@ -26,7 +26,7 @@ struct Variant {
 
   bool is_try() const { return !of_cause.empty(); }
   // The hook leaves one replica alone where a point has one.
-  std::string program() const { return name == kAlone ? kAsItIs : name; }
+  std::string program() const { return name == kAlone || name == kAloneOnce ? kAsItIs : name; }
 };
 
 // What the first runs leave open, the program as it is first. `notes` gets what cannot be measured.
@@ -36,8 +36,14 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
 
 // Those of `variants` that steps of one process can be in turns with the program as it is: what
 // differs from process to process, and from one minute to the next, is the same for all of them.
-// Where a step is like the others, on CPUs, and DDP makes few buckets.
-std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen);
+// Where a step is like the others, on CPUs, and DDP makes few buckets. With one replica `alone`
+// too, if it does as much work as one of them, while the others wait; else it is a run of its own.
+std::vector<Variant> take_turns(const std::vector<Variant>& variants, const MeasuredRun& seen,
+                                const std::optional<MeasuredRun>& alone);
+
+// Whether all of so many programs took theirs, one alone at about the cost that it has by itself.
+bool took_turns(const MeasuredRun& run, std::size_t programs,
+                const std::optional<MeasuredRun>& alone);
 
 // Batches and the values that the host reads are recorded in the steps before the measured ones.
 // Where no program needs them, a second of steps will do: in the hook's settings and in those of

@@ -264,8 +264,7 @@ class WhyStudy {
     if (path_exists(out / "run.json")) return read_measured_run(out / "run.json");
     if (result.failed == 0) return std::nullopt;
     reason = load_store(plan.study).records.at(0)->reason;
-    if (!shows_log) return std::nullopt;
-    print_logs(plan.study / "logs");
+    if (shows_log) print_logs(plan.study / "logs");
     return std::nullopt;
   }
 
@@ -289,9 +288,7 @@ class WhyStudy {
     }
     shorten_warm_up(variants, hook_settings_, seen_);
     save_settings();
-    if (const auto turns = take_turns(variants, seen_); can_take_turns(turns, variants)) {
-      variants = turns;
-    }
+    choose_turns(variants);
     if (outcome_.stopped_by != 0) return;
     for (const Variant& each : variants) {  // a setting that shows a cause is one to try
       if (!each.is_try() && !each.text.empty()) outcome_.evidence.tried[each.name] = each.text;
@@ -317,17 +314,24 @@ class WhyStudy {
     save_made_runs(variants);
   }
 
-  bool can_take_turns(const std::vector<Variant>& turns, const std::vector<Variant>& variants) {
-    if (turns.size() == variants.size()) return false;
-    std::string ignored;
-    Json changes = parse_json(turns.front().changes);
-    changes["turns"]["rounds"] = kFewestTurns;
-    const auto run = look_at({"look-turns", json_text(changes), seen_.ranks}, ignored, false);
-    const auto is_long = [](const MeasuredRun& each) { return each.steps >= kFewestCounted; };
-    const bool can = run && run->turns.size() + turns.size() == variants.size() && is_long(*run) &&
-                     std::ranges::all_of(run->turns, is_long);
-    if (!can) note("Its steps cannot take turns, so each cost is taken away in runs of its own.");
-    return can;
+  // Those that a short run shows to work.
+  void choose_turns(std::vector<Variant>& variants) {
+    std::string tried = variants.front().changes, ignored;
+    for (const auto& alone : {seen_alone_, std::optional<MeasuredRun>()}) {
+      const auto turns = take_turns(variants, seen_, alone);
+      if (outcome_.stopped_by != 0 || turns.front().changes == tried) continue;
+      tried = turns.front().changes;
+      Json changes = parse_json(tried);
+      changes["turns"]["rounds"] = kFewestTurns;
+      const std::string name = fmt::format("look-turns{}", alone ? "" : "-again");
+      const auto run = look_at({name, json_text(changes), seen_.ranks}, ignored, false);
+      if (run && took_turns(*run, changes["turns"]["programs"].size(), alone)) {
+        variants = turns;
+        return;
+      }
+    }
+    if (tried == variants.front().changes) return;
+    note("Its steps cannot take turns, so each cost is taken away in runs of its own.");
   }
 
   double minutes() const { return (now_seconds() - started_) / 60; }
@@ -362,6 +366,7 @@ class WhyStudy {
                  bool is_of_tries) const {
     for (const ScheduledRun& run : schedule(variants.size(), repeat, true, plan_.spec.seed)) {
       const Variant& each = variants[run.point];
+      if (each.name == kAloneOnce && repeat > 1) continue;
       const bool is_tried =
           is_of_tries ? run.point == 0 || tried_.contains(each.name) : !each.is_try();
       if (run.repeat != repeat || !is_tried || given_up_.contains(each.name)) continue;
@@ -376,11 +381,8 @@ class WhyStudy {
     std::vector<RunStatus> runs;
     if (is_over() || last >= static_cast<int>(kMostCompared) || given_up_.contains(kAsItIs))
       return runs;
-    if (!verdict.is_over && tried_.empty()) {
-      add_round(runs, variants, last + 1, false);
-      return runs;
-    }
-    if (!tried_.empty() || !verdict.first) return runs;
+    if (!verdict.is_over && tried_.empty()) add_round(runs, variants, last + 1, false);
+    if (!verdict.is_over || !tried_.empty() || !verdict.first) return runs;
     for (const Variant& each : variants) {
       if (each.is_try() && each.of_cause == verdict.causes[*verdict.first].key) {
         tried_.insert(each.name);
@@ -427,10 +429,7 @@ class WhyStudy {
       }
     }
     for (const auto& [name, reason] : reasons) {
-      const bool works = std::ranges::any_of(
-          evidence.rounds,
-          [&, name = name](const WhyRound& round) { return round.contains(name); });
-      if (works || !given_up_.insert(name).second) continue;
+      if (evidence.has(name) || !given_up_.insert(name).second) continue;
       if (name == kAsItIs) why_given_up_ = reason;
       if (!tried_.contains(name)) evidence.missing.insert(name);
       note(fmt::format("Run \"{}\" cannot be made: {}.", name, reason));

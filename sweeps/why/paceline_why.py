@@ -8,7 +8,8 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
   take      costs to take away: "data" "sums" "own" "saves" "syncs" "threads"; with "data" "output": the loader works,
             and its batches are dropped
   turns     in which N replicas are several programs after their warm-up: {"programs": [["as-it-is", []],
-            ["no-sums", ["sums"]]], "turn": steps of one, "settle": of these not measured, "rounds": of turns}
+            ["no-sums", ["sums"]], ["alone", ["sums", "others"]]], "turn": steps of one, "settle": of these not
+            measured, "rounds": of turns}; without "others" rank 0 is alone, before they make their steps
   profile   steps after the last one that PyTorch's profiler watches, into trace_rank<R>.json
   replicas  "1": rank 0 alone, all others end at once, or where they would join the process group
   threads   CPUs of a rank, to which it is bound where that is taken
@@ -34,6 +35,7 @@ import random
 import sys
 import threading
 import time
+import types
 import weakref
 
 now = time.perf_counter
@@ -119,13 +121,8 @@ def set_rate(group, rate):
         group["lr"] = rate
 
 
-class Done:
-    """What an asynchronous collective that was taken away returns."""
-
-    def wait(self, *_):
-        return True
-
-    is_completed = is_success = wait
+# What an asynchronous collective that was taken away returns.
+DONE = types.SimpleNamespace(**dict.fromkeys(("wait", "is_completed", "is_success"), lambda *_: True))
 
 
 def skipped_call(name, order, given, named):
@@ -140,7 +137,7 @@ def skipped_call(name, order, given, named):
     for each in places:  # of which own is a part where parameters are sharded: those stay
         if each.untyped_storage().data_ptr() != own.untyped_storage().data_ptr():
             each.detach().copy_(own.detach().reshape(each.shape))
-    return Done() if named.get("async_op") else None
+    return DONE if named.get("async_op") else None
 
 
 class Dropped:
@@ -293,7 +290,7 @@ class Turn:
     def __init__(self, program, take):
         self.program, self.take = program, take
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
-        self.overhead, self.elements, self.samples, self.repeated = 0.0, 0, 0, 0
+        self.overhead, self.elements, self.samples, self.repeated, self.is_shared = 0.0, 0, 0, 0, False
         self.times, self.forwards, self.starts = [], [], []  # of steps; starts: those that came after a loader's
 
     def ratio(self):
@@ -305,9 +302,10 @@ class Turn:
         return dict(
             program=self.program, take=self.take, steps=len(self.times), times=self.times, starts=self.starts,
             ratio=self.ratio() if is_counted else 1, samples=self.samples if is_counted else 0,
-            elements=self.elements, repeated=self.repeated, wait=self.wait, own_calls=self.own[0],
-            own_seconds=self.own[1], saves=self.saves[0], save_seconds=self.saves[1], overhead=self.overhead,
-            sync_seconds=self.syncs[1])
+            elements=self.elements, wait=self.wait, own_calls=self.own[0], own_seconds=self.own[1], saves=self.saves[0],
+            save_seconds=self.saves[1], overhead=self.overhead, sync_seconds=self.syncs[1], repeated=self.repeated,
+            # What was not recorded yet was not taken away, nor others for which rank 0 waited.
+            is_whole=not ("data" in self.take and self.repeated == 0 or "others" in self.take and self.is_shared))
 
 
 class Hook:
@@ -326,14 +324,13 @@ class Hook:
         self.forwards = self.largest = self.batches = self.dropped = 0
         self.kept, self.whole, self.numbers = {}, set(), []
         self.lengths = {tuple(source): length for source, length in settings.get("lengths", ())}
-        self.workers, self.staying = 0, set()
+        self.workers, self.staying, self.alone, self.built = 0, set(), 0, now()  # alone: turns of rank 0
         self.read, self.reads = {}, False  # the last values, by where they were read
         self.synchronize, self.all_reduce = torch.cuda.synchronize, getattr(torch.distributed, "all_reduce", None)
         self.rates, self.started = [], False  # a loader, since the last step
         self.begin()
-        self.in_ddp = False  # in its communication hook
         self.own_cpus, self.own_threads = {}, 0  # by task, before it was bound
-        self.has_written, self.profiler, self.frozen = False, None, None
+        self.in_ddp, self.has_written, self.profiler, self.frozen = False, False, None, None  # in its own sums
         self.facts = {"comm_hook": "", "changes_batches": False, "sync_batch_norm": False, "finds_unused": False}
 
     def begin(self):
@@ -485,16 +482,34 @@ class Hook:
 
     def choose_turn(self, step):
         """Of the next step; in another order each time, as a program may do something every ten steps."""
-        at, self.measures = 0, True
+        self.measures = True
         if self.takes_turns:
             number, at = divmod(step, self.takes_turns["turn"])
             self.measures = at >= self.takes_turns["settle"]
-            if at == 0:
-                if number % len(self.turns) == 0:
-                    self.order = random.Random(number).sample(self.turns, len(self.turns))
-                self.turn = self.order[number % len(self.turns)]
-                self.start_turn()
-                self.bind()
+            if at > 0:
+                return
+            self.let_others_go()
+            self.wait_for(range(self.world))
+            if number % len(self.turns) == 0:
+                self.order = random.Random(number).sample(self.turns, len(self.turns))
+            self.turn = self.order[number % len(self.turns)]
+            self.start_turn()
+            self.bind()
+            self.alone += self.takes("others")
+            if self.rank > 0 and self.steps < self.settings["steps"]:
+                self.wait_for([0])
+
+    def let_others_go(self):
+        if self.takes("others"):
+            self.write("alone%d.%d" % (self.alone, self.rank), True)
+
+    def wait_for(self, ranks):
+        """Until they have made their steps of a turn in which rank 0 is alone."""
+        start, place = now(), "%s/alone%d.%%d" % (self.settings["out"], self.alone)
+        while self.takes("others") and not all(os.path.exists(place % rank) for rank in ranks):
+            if now() - start > max(30, 2 * (start - self.built)):
+                raise RuntimeError("a rank waits for others where it should be alone")
+            time.sleep(0.01)
 
     def start_turn(self):
         for ddp in self.ddp if self.may_take("sums") else ():
@@ -625,12 +640,12 @@ class Hook:
         ranks.sort(key=lambda each: each["rank"])
         turns = [self.summary([dict(rank, **rank["turns"][i]) for rank in ranks])
                  for i in range(min(len(rank["turns"]) for rank in ranks))]
-        # A turn whose batches were not recorded yet took none away.
-        self.write("run.json", dict(turns[0], turns=[
-            turn for turn in turns[1:] if turn["repeated"] > 0 or "data" not in turn["take"]]))
+        self.write("run.json", dict(turns[0], turns=[turn for turn in turns[1:] if turn["is_whole"]]))
 
     def summary(self, ranks):
-        """Of a turn of all ranks."""
+        """Of a turn of all ranks, or of rank 0 alone."""
+        if "others" in ranks[0]["take"]:
+            ranks = ranks[:1]
         steps = min(each["steps"] for each in ranks)
         each_rank = [sum(each["times"][:steps]) for each in ranks]
         seconds = max(each_rank)
@@ -810,6 +825,9 @@ def install(torch, settings, check):
         def is_taken(name=name):
             if hook.is_warm and name not in TAKEN_OWN:
                 hook.staying.add(name)
+                hook.turn.is_shared = True
+                if hook.rank == 0:
+                    hook.let_others_go()  # as it waits for them here
             return hook.is_warm and name in TAKEN_OWN and (hook.takes("own") or hook.takes("sums"))
 
         def skip(*given, name=name, order=order, **named):

@@ -329,6 +329,26 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
   EXPECT_EQ(hooked(R"({"replicas": "1", )" + turns.substr(1), "").at("steps"), 26);
 }
 
+// The other rank waits, and then makes as many steps.
+TEST_F(WhyOfProgram, HookLeavesRank0AloneForATurn) {
+  const std::string turns = R"({"turns": {"programs": [["as-it-is", []], ["no-sums", ["sums"]],
+      ["alone", ["sums", "others"]]], "turn": 8, "settle": 3, "rounds": 3}})";
+  const Json run = hooked(turns, "--epoch 1000 --shares");
+  ASSERT_EQ(run.at("turns").size(), 2U);
+  const Json &no_sums = run.at("turns").at(0), &alone = run.at("turns").at(1);
+  EXPECT_EQ(no_sums.at("ranks"), 2);
+  EXPECT_EQ(alone.at("ranks"), 1);
+  EXPECT_EQ(alone.at("steps"), 15);
+  EXPECT_EQ(alone.at("samples"), 15 * 16);
+  EXPECT_LT(alone.at("seconds").get<double>(), 0.8 * no_sums.at("seconds").get<double>());
+  EXPECT_EQ(run.at("steps_in_all"), 34 + 3 * 3 * 8);
+  // Where it waits for the other, it is not alone.
+  const Json waits = hooked(turns, "--epoch 1000 --broadcast");
+  ASSERT_EQ(waits.at("turns").size(), 1U);
+  EXPECT_EQ(waits.at("turns").at(0).at("program"), "no-sums");
+  EXPECT_EQ(waits.at("steps_in_all"), 34 + 3 * 3 * 8);
+}
+
 // DeepSpeed and its like, sharded parameters, Lightning's closures, a scaler that skips steps.
 TEST_F(WhyOfProgram, HookKnowsWhatOtherFrameworksDo) {
   const Json other = hooked("{}", "--engine deepspeed");

@@ -126,28 +126,35 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
   seen.threads = 2;
   seen.save_seconds = 0.2;
   seen.goes_on = true;
-  const auto launched = [](const MeasuredRun& of) {
+  seen.elements = 5 * seen.samples;
+  MeasuredRun alone = make_seen(1, 16);
+  alone.elements = 5 * alone.samples;
+  alone.workers = seen.workers;
+  alone.threads = seen.threads;
+  const auto launched = [&](const MeasuredRun& of, const MeasuredRun& one) {
     std::vector<std::string> names, notes;
-    for (const Variant& each : take_turns(choose_variants(of, make_seen(1, 16), 2, notes), of)) {
+    for (const Variant& each :
+         take_turns(choose_variants(of, make_seen(1, 16), 2, notes), of, one)) {
       names.push_back(each.name);
     }
     return join(names, " ");
   };
-  EXPECT_EQ(launched(seen), "as-it-is alone workers data-dropped");
+  EXPECT_EQ(launched(seen, alone), "as-it-is alone-once workers data-dropped");
   std::vector<std::string> notes;
-  const Json turns =
-      parse_json(take_turns(choose_variants(seen, {}, 2, notes), seen).front().changes).at("turns");
-  EXPECT_EQ(json_text(turns.at("programs")),
-            R"([["as-it-is",[]],["no-sums",["sums"]],["data-at-hand",["data"]],)"
-            R"(["no-saves",["saves"]],["threads",["threads"]]])");
+  const auto variants = choose_variants(seen, alone, 2, notes);
+  const Json turns = parse_json(take_turns(variants, seen, alone).front().changes).at("turns");
+  EXPECT_EQ(
+      json_text(turns.at("programs")),
+      R"([["as-it-is",[]],["alone",["sums","others"]],["no-sums",["sums"]],["data-at-hand",["data"]],)"
+      R"(["no-saves",["saves"]],["threads",["threads"]]])");
   // Three and the four batches that two workers have at hand; steps of 10 ms.
   EXPECT_EQ(turns.at("settle"), 7);
   EXPECT_EQ(turns.at("turn"), 67);
-  EXPECT_EQ(turns.at("rounds"), 5);
+  EXPECT_EQ(turns.at("rounds"), 4);
   const auto with = [&](auto change) {
     MeasuredRun other = seen;
     change(other);
-    return launched(other);
+    return launched(other, alone);
   };
   const std::string all =
       "as-it-is alone no-sums data-at-hand no-saves threads workers data-dropped";
@@ -162,6 +169,37 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
             "as-it-is alone no-sums workers data-dropped");
   EXPECT_EQ(with([](MeasuredRun& run) { run.workers = 16; }),
             "as-it-is alone data-at-hand workers data-dropped");
+  // Ranks that wait for each other without sums, too; and one alone that does something else.
+  const std::string apart = "as-it-is alone workers data-dropped";
+  EXPECT_EQ(with([](MeasuredRun& run) { run.staying = {"broadcast"}; }), apart);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.has_sync_norm = true; }), apart);
+  for (const auto change : std::vector<void (*)(MeasuredRun&)>{
+           [](MeasuredRun& run) { run.threads = 8; }, [](MeasuredRun& run) { run.elements *= 1.1; },
+           [](MeasuredRun& run) { run.batch = 12; },
+           [](MeasuredRun& run) { run.own_seconds = 0.1; }}) {
+    MeasuredRun other = alone;
+    change(other);
+    EXPECT_EQ(launched(seen, other), apart);
+  }
+}
+
+TEST(WhyVariants, TurnsAreThoseOfAllProgramsAndOneAloneCostsWhatItDoes) {
+  MeasuredRun alone = make_seen(1, 16);
+  alone.elements = 5 * alone.samples;
+  MeasuredRun run = make_seen(2, 16);
+  run.turns = {make_seen(2, 16), alone};
+  run.turns.back().program = kAlone;
+  EXPECT_TRUE(took_turns(run, 3, alone));
+  EXPECT_FALSE(took_turns(run, 4, alone));
+  const auto with = [&](auto change) {
+    MeasuredRun other = run;
+    change(other.turns.back());
+    return took_turns(other, 3, alone);
+  };
+  EXPECT_FALSE(with([](MeasuredRun& turn) { turn.steps = kFewestCounted - 1; }));
+  EXPECT_TRUE(with([](MeasuredRun& turn) { turn.seconds *= 1.25; }));
+  EXPECT_FALSE(with([](MeasuredRun& turn) { turn.seconds *= 1.35; }));
+  EXPECT_FALSE(with([](MeasuredRun& turn) { turn.elements *= 1.1; }));
 }
 
 // As many steps are measured; batches, and values that the host reads, need all steps before.

@@ -1,6 +1,7 @@
 """Trains nothing, as told: --wait 0.004 (of each batch), --late (of --late-rank), --save FILE, ..."""
 import argparse
 import copy
+import fcntl
 import importlib.util
 import multiprocessing
 import os
@@ -32,7 +33,7 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("mpi", "validate", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("mpi", "validate", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "shares", "child", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
@@ -144,6 +145,10 @@ def train():
                 model([torch.Tensor([3, 8, 8]) for _ in range(batch)] if options.images else features)
                 if options.late and rank == options.late_rank:
                     time.sleep(options.late)
+                if options.shares:  # what one rank at a time can use
+                    with open("train.py", encoding="utf-8") as file:
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                        time.sleep(0.006)
                 model.backward()
             if not options.closure:
                 forward_and_backward()
