@@ -50,15 +50,26 @@ struct PostMortemResult {
   std::vector<int> running;
 };
 
+// A run that has lost a rank has failed, whether others were stopped yet or not.
 PostMortemResult examine(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
   PostMortemResult result;
   result.running = still_running(artifacts);
-  if (result.running.empty()) {
+  bool has_lost = false, is_certain = false;
+  for (const RankStatus& status : artifacts.statuses) {
+    if (status.state != RankState::running) continue;
+    const bool runs = std::ranges::count(result.running, status.rank) > 0;
+    has_lost |= !runs;
+    is_certain |= runs && status.host == host_name();
+  }
+  if (result.running.empty() || has_lost) {
     result.verdict = post_mortem(folder, artifacts);
   } else {
-    result.verdict = {
-        kUndecided,
-        fmt::format("the run still runs: rank {} did not end", numbers_text(result.running)), ""};
+    const std::string ranks = numbers_text(result.running);
+    result.verdict = {kUndecided,
+                      is_certain
+                          ? fmt::format("the run still runs: rank {} did not end", ranks)
+                          : fmt::format("the run may still run: rank {} ran a minute ago", ranks),
+                      ""};
   }
   if (result.verdict.line.empty() && result.verdict.exit_code == 0) {
     result.verdict.line = "all ranks ended well";

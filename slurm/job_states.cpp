@@ -89,6 +89,19 @@ bool is_settled(const ElementStates& states, std::int64_t job) {
   return known;
 }
 
+// Of an identity, a state, and more that `describe` makes a text of.
+template <typename Describe>
+ElementStates parse_lines(std::string_view text, std::size_t columns, const Describe& describe) {
+  ElementStates states;
+  for (const std::string& line : split(text, '\n')) {
+    const auto parts = split_columns(line, columns);
+    const auto id = parse_array_id(parts[0]);
+    const std::string state = plain_state(parts[1]);
+    if (id && !state.empty()) put(states, *id, {state, describe(parts)});
+  }
+  return states;
+}
+
 }  // namespace
 
 std::string ElementKey::text() const {
@@ -107,25 +120,12 @@ bool ElementState::in_queue() const {
 }
 
 ElementStates parse_squeue(std::string_view text) {
-  ElementStates states;
-  for (const std::string& line : split(text, '\n')) {
-    const auto columns = split_columns(line, 3);
-    const auto id = parse_array_id(columns[0]);
-    const std::string state = plain_state(columns[1]);
-    if (id && !state.empty()) put(states, *id, {state, std::string(trim(columns[2]))});
-  }
-  return states;
+  return parse_lines(text, 3, [](const auto& columns) { return std::string(trim(columns[2])); });
 }
 
 ElementStates parse_sacct(std::string_view text) {
-  ElementStates states;
-  for (const std::string& line : split(text, '\n')) {
-    const auto columns = split_columns(line, 4);
-    const auto id = parse_array_id(columns[0]);
-    const std::string state = plain_state(columns[1]);
-    if (id && !state.empty()) put(states, *id, {state, describe_exit(columns[2], columns[3])});
-  }
-  return states;
+  return parse_lines(text, 4,
+                     [](const auto& columns) { return describe_exit(columns[2], columns[3]); });
 }
 
 ElementStates parse_job_lines(std::string_view text) {

@@ -147,9 +147,13 @@ ChosenParts choose_slow(const std::vector<AlikeParts>& populations, double level
   return judged;
 }
 
-SlowPart make_slow(const PartTest& test) {
+SlowPart make_slow(const PartTest& test, PartKind kind, std::string name,
+                   std::vector<std::string> hosts) {
   std::vector<double> slower = test.population->parts[test.part].by_round;
   SlowPart slow;
+  slow.kind = kind;
+  slow.name = std::move(name);
+  slow.hosts = std::move(hosts);
   slow.measured = test.population->measured;
   slow.p = test.p;
   for (std::size_t round = 0; round < slower.size(); ++round) {
@@ -247,12 +251,8 @@ class ScreenJudge {
   }
   // By what was measured within them.
   std::vector<AlikeParts> alike_nodes() const {
-    std::vector<AlikeParts> all;
-    for (auto& [measured, group] : group_alike(
-             screen_.nodes, [](const ScreenNode& node) { return "nodes of " + node.kind; })) {
-      std::ranges::move(group, std::back_inserter(all));
-    }
-    return all;
+    const auto kind = [](const ScreenNode& node) { return "nodes of " + node.kind; };
+    return flattened(group_alike(screen_.nodes, kind), &ByMeasure::value_type::second);
   }
   std::string device_text(const ScreenDevice& device) const {
     return fmt::format("{} of {}", device.name, host(device.node));
@@ -263,20 +263,14 @@ class ScreenJudge {
   }
 
   void judge_devices() {
-    std::vector<AlikeParts> populations;
-    for (auto& [measured, group] : alike_devices()) {
-      std::ranges::move(group, std::back_inserter(populations));
-    }
+    const auto populations = flattened(alike_devices(), &ByMeasure::value_type::second);
     const ChosenParts judged = choose_slow(populations, level_);
     add(judged.compared);
     for (const PartTest& test : judged.slow) {
       const ScreenDevice& device = screen_.devices[test.population->parts[test.part].index];
-      SlowPart slow = make_slow(test);
-      slow.kind = PartKind::device;
-      slow.name = device_text(device);
-      slow.hosts = {host(device.node)};
-      slow.remarks = device.remarks;
-      verdict_.slow.push_back(std::move(slow));
+      verdict_.slow.push_back(
+          make_slow(test, PartKind::device, device_text(device), {host(device.node)}));
+      verdict_.slow.back().remarks = device.remarks;
     }
   }
 
@@ -308,10 +302,8 @@ class ScreenJudge {
       const ScreenPart& part = test.population->parts[test.part];
       excess[test.population->measured][part.index] =
           part.best - median(mapped(test.population->parts, &ScreenPart::best));
-      slow.push_back(make_slow(test));
-      slow.back().kind = PartKind::node;
-      slow.back().name = screen_.nodes[part.index].host;
-      slow.back().hosts = {screen_.nodes[part.index].host};
+      const std::string& node = screen_.nodes[part.index].host;
+      slow.push_back(make_slow(test, PartKind::node, node, {node}));
     }
     join_groups(slow);
     std::vector<AlikeParts> rest;
@@ -325,11 +317,9 @@ class ScreenJudge {
     add(links.compared);
     for (const PartTest& test : links.slow) {
       const ScreenLink& link = screen_.links[test.population->parts[test.part].index];
-      SlowPart part = make_slow(test);
-      part.kind = PartKind::link;
-      part.name = fmt::format("{} - {}", host(link.a), host(link.b));
-      part.hosts = {};  // which of the two it is, one link cannot say
-      verdict_.slow.push_back(std::move(part));
+      const std::string name = fmt::format("{} - {}", host(link.a), host(link.b));
+      // Which of the two it is, one link cannot say.
+      verdict_.slow.push_back(make_slow(test, PartKind::link, name, {}));
     }
   }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/child.h"
@@ -14,6 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/output.h"
+#include "engine/core/text.h"
 #include "engine/failure/flight_reader.h"
 #include "engine/launch/process_rank.h"
 
@@ -21,22 +21,16 @@ namespace paceline {
 
 namespace {
 
-constexpr std::array<const char*, 3> kStates = {"running", "done", "failed"};
+constexpr EnumName<RankState> kStates[] = {
+    {RankState::running, "running"}, {RankState::done, "done"}, {RankState::failed, "failed"}};
 
 RankStatus status_from(const Json& json) {
-  RankStatus status;
-  json.at("rank").get_to(status.rank);
-  json.at("host").get_to(status.host);
-  json.at("pid").get_to(status.pid);
   const std::string state = json.at("state");
-  const auto found = std::find(kStates.begin(), kStates.end(), state);
-  if (found == kStates.end()) throw input_error("unknown state " + state, "", "delete the file");
-  status.state = static_cast<RankState>(found - kStates.begin());
-  json.at("exit_code").get_to(status.exit_code);
-  json.at("message").get_to(status.message);
-  json.at("time").get_to(status.time);
-  status.attempt = json.value("attempt", "");
-  status.size = json.value("size", 0);
+  const auto known = value_in(kStates, state);
+  if (!known) throw input_error("unknown state " + state, "", "delete the file");
+  const RankStatus status = {json.at("rank"), json.at("host"),           json.at("pid"),
+                             *known,          json.at("exit_code"),      json.at("message"),
+                             json.at("time"), json.value("attempt", ""), json.value("size", 0)};
   if (status.rank < 0 || status.rank > kMostRanks || status.size > kMostRanks) {
     throw input_error(fmt::format("rank {} of {}", status.rank, status.size), "",
                       "delete the file");
@@ -95,7 +89,7 @@ void write_status(const std::filesystem::path& folder, const RankStatus& status)
   const Json json = {{"rank", status.rank},
                      {"host", status.host},
                      {"pid", status.pid},
-                     {"state", kStates[static_cast<std::size_t>(status.state)]},
+                     {"state", name_in(kStates, status.state)},
                      {"exit_code", status.exit_code},
                      {"message", status.message},
                      {"time", status.time},
