@@ -38,5 +38,32 @@ TEST_F(Compile, ConvolutionsOnlyIfAsked) {
   EXPECT_GE(passes, 1);
 }
 
+// Of GPT-2's layers: up with GELU behind it, and the gradient of down's input times GELU's slope.
+// cuDNN 9.19 has 5 and 8 for a described H200.
+TEST_F(Compile, ProductsWithGelu) {
+  for (const ConvRequest& request : {ConvRequest{{32, 1024, 1, 768, 3072, 1, 1, 0, Math::bf16},
+                                                 ConvPass::forward,
+                                                 false,
+                                                 Epilogue::bias_gelu},
+                                     ConvRequest{{32, 1024, 1, 3072, 768, 1, 1, 0, Math::bf16},
+                                                 ConvPass::backward_data,
+                                                 false,
+                                                 Epilogue::gelu_gradient}}) {
+    SCOPED_TRACE(to_text(request));
+    const Offered offered = cudnn_offer(session_, request, {Math::bf16, false, true});
+    ASSERT_FALSE(offered.candidates.empty()) << offered.refused;
+    EXPECT_TRUE(offered.candidates.front().tensor_cores);
+    expect_compiled(offered.candidates.front());
+    if (request.pass != ConvPass::forward) continue;
+    // Beside ours, which come first where nothing can be measured.
+    ProductsOptions options;
+    options.card_description = card_description("h200");
+    const auto products = make_products(options);
+    const auto plan = products->conv_with(request, {[](const ConvOperands&, Stream) {}, 0, "ours"});
+    EXPECT_EQ(plan->implementation(), "ours; own kernels");
+    EXPECT_EQ(products->choices().back().offered, offered.count + 1);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::cuda

@@ -146,6 +146,7 @@ class LibraryProducts : public ChosenProducts {
   std::unique_ptr<ConvPlan> conv_with(const ConvRequest& request, ConvApart apart) override {
     check(request, true);
     const std::optional<MatmulShape> product = find_product(request);
+    const EngineRules rules{request.shape.math, options_.deterministic, true};
     const auto build_apart = [&] {
       return std::make_shared<ConvApartImplementation>(request, apart);
     };
@@ -154,19 +155,22 @@ class LibraryProducts : public ChosenProducts {
       if (product && session_->runs()) {
         found = cublas_offer(blas_, *product, options_.workspace_limit);
       }
+      if (has_gelu(request.epilogue)) add_engines(found, request, rules);
       ++found.count;
       Candidate& ours = *found.candidates.emplace(found.candidates.begin());
       ours.recipe.library = Recipe::Library::own;
       ours.build = build_apart;
       return found;
     };
-    const Chosen& chosen = decide(with_own_kernels(to_text(request)), list_sizes(request),
-                                  find_agreement(request.shape.math, count_terms(request)), offer,
-                                  [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
-                                    const bool is_own = recipe.library == Recipe::Library::own;
-                                    if (is_own) return build_apart();
-                                    return build_product(blas_, product.value(), recipe);
-                                  });
+    const auto rebuild = [&](const Recipe& recipe) -> std::shared_ptr<Implementation> {
+      using enum Recipe::Library;
+      if (recipe.library == own) return build_apart();
+      if (recipe.library == cudnn) return build_convolution(session_, request, rules, recipe);
+      return build_product(blas_, product.value(), recipe);
+    };
+    const Chosen& chosen =
+        decide(with_own_kernels(to_text(request)), list_sizes(request),
+               find_agreement(request.shape.math, count_terms(request)), offer, rebuild);
     const bool is_apart = chosen.choice.recipe.library == Recipe::Library::own;
     return std::make_unique<ConvByChoice>(
         chosen,
@@ -288,10 +292,21 @@ class LibraryProducts : public ChosenProducts {
     if (request.epilogue == Epilogue::none) found = cudnn_offer(session_, request, rules);
     const std::optional<MatmulShape> product = find_product(request);
     if (!product || !session_->runs()) return found;
-    Offered more = cublas_offer(blas_, *product, options_.workspace_limit);
-    found.count += more.count;
-    std::move(more.candidates.begin(), more.candidates.end(), std::back_inserter(found.candidates));
+    add(found, cublas_offer(blas_, *product, options_.workspace_limit));
     return found;
+  }
+
+  static void add(Offered& all, Offered more) {
+    all.count += more.count;
+    std::move(more.candidates.begin(), more.candidates.end(), std::back_inserter(all.candidates));
+  }
+
+  void add_engines(Offered& found, const ConvRequest& request, const EngineRules& rules) const {
+    try {
+      add(found, cudnn_offer(session_, request, rules));
+    } catch (const Error& error) {
+      log::debug("{}: cuDNN refuses it: {}", to_text(request), error.what());
+    }
   }
 
   // The same request again gets the same implementation.

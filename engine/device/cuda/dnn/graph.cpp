@@ -7,6 +7,8 @@ namespace paceline::cuda {
 namespace {
 
 constexpr std::size_t kFirstBetween = 1000;  // ids of tensors that are not in memory
+constexpr auto kX = CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kB = CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+               kY = CUDNN_ATTR_OPERATION_POINTWISE_YDESC;
 
 // The attributes of a pass, whose names differ and whose meaning does not.
 struct PassNames {
@@ -80,20 +82,35 @@ std::vector<ConvOperand> in_order(const ConvRequest& request) {
   return order;
 }
 
+// GELU and its slope are operations behind the product, in the order of in_order(); other epilogues
+// are not for cuDNN.
 std::shared_ptr<const OperationGraph> make_graph(const std::shared_ptr<Session>& session,
                                                  const ConvRequest& request) {
+  using Tensor = GraphBuilder::Tensor;
   const ConvShape& s = request.shape;
+  const cudnnDataType_t stored = cudnn_type(stored_as(s.math));
+  const GraphBuilder::Size of_x = {s.batch, s.in, s.height, s.width},
+                           of_y = {s.batch, s.out, s.out_height(), s.out_width()};
   GraphBuilder builder(session);
-  const auto tensor = [&](int n, int channels, int height, int width) {
-    return builder.tensor(cudnn_type(stored_as(s.math)), {n, channels, height, width});
-  };
-  GraphBuilder::Tensor x{}, w{}, y{};
+  Tensor x{}, w{}, y{};
   for (const ConvOperand operand : tensors_in_order(request.pass)) {
-    if (operand == &ConvOperands::x) x = tensor(s.batch, s.in, s.height, s.width);
-    if (operand == &ConvOperands::w) w = tensor(s.out, s.in, s.kernel, s.kernel);
-    if (operand == &ConvOperands::y) y = tensor(s.batch, s.out, s.out_height(), s.out_width());
+    if (operand == &ConvOperands::x) x = builder.tensor(stored, of_x);
+    if (operand == &ConvOperands::w) w = builder.tensor(stored, {s.out, s.in, s.kernel, s.kernel});
+    if (operand == &ConvOperands::y) y = builder.tensor(stored, of_y);
   }
-  builder.convolution(request.pass, s, x, w, y, request.accumulates);
+  if (request.epilogue == Epilogue::bias_gelu) {
+    const Tensor bias = builder.tensor(stored, {1, s.out, 1, 1}),
+                 before = builder.tensor(stored, of_y), product = builder.between(of_y);
+    builder.convolution(request.pass, s, x, w, product);
+    builder.pointwise(CUDNN_POINTWISE_ADD, product, bias, before);
+    builder.pointwise(CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, before, y);
+  } else if (request.epilogue == Epilogue::gelu_gradient) {
+    const Tensor before = builder.tensor(stored, of_x), product = builder.between(of_x);
+    builder.convolution(request.pass, s, product, w, y);
+    builder.slope(CUDNN_POINTWISE_GELU_APPROX_TANH_BWD, before, product, x);
+  } else {
+    builder.convolution(request.pass, s, x, w, y, request.accumulates);
+  }
   return builder.finish();
 }
 
@@ -158,46 +175,41 @@ void GraphBuilder::convolution(ConvPass pass, const ConvShape& shape, Tensor x, 
       .finalize();
 }
 
-Descriptor& GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode, int axis) {
+void GraphBuilder::add_pointwise(cudnnPointwiseMode_t mode, Named tensors, int axis) {
   Descriptor made = session_->make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise");
   made.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
       .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
   if (axis >= 0) made.set(CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{axis});
   made.finalize();
   const std::size_t at = add_part(std::move(made));
-  return add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation")
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at]);
+  Descriptor& operation =
+      add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation")
+          .set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[at]);
+  for (const auto& [name, tensor] : tensors) operation.set(name, parts_[tensor]);
+  operation.finalize();
 }
 
 void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
-  add_pointwise(mode)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
-      .finalize();
+  add_pointwise(mode, {{kX, x}, {kY, y}});
 }
 
 void GraphBuilder::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y) {
-  add_pointwise(mode)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[b])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
-      .finalize();
+  add_pointwise(mode, {{kX, x}, {kB, b}, {kY, y}});
+}
+
+void GraphBuilder::slope(cudnnPointwiseMode_t mode, Tensor x, Tensor dy, Tensor dx) {
+  add_pointwise(mode, {{kX, x},
+                       {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, dy},
+                       {CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, dx}});
 }
 
 void GraphBuilder::select(Tensor mask, Tensor x, Tensor b, Tensor y) {
-  add_pointwise(CUDNN_POINTWISE_BINARY_SELECT)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, parts_[b])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, parts_[mask])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
-      .finalize();
+  add_pointwise(CUDNN_POINTWISE_BINARY_SELECT,
+                {{kX, x}, {kB, b}, {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, mask}, {kY, y}});
 }
 
 void GraphBuilder::indices(Tensor x, int axis, Tensor y) {
-  add_pointwise(CUDNN_POINTWISE_GEN_INDEX, axis)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, parts_[x])
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, parts_[y])
-      .finalize();
+  add_pointwise(CUDNN_POINTWISE_GEN_INDEX, {{kX, x}, {kY, y}}, axis);
 }
 
 void GraphBuilder::reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/core/backend_stack.h"
@@ -43,8 +45,7 @@ class GraphBuilder {
 
   // A tensor in memory: the next of Operands. Channels are innermost if no strides are given.
   Tensor tensor(cudnnDataType_t type, const Size& size) {
-    const auto [n, c, h, w] = size;
-    return tensor(type, size, {h * w * c, 1, w * c, c});
+    return tensor(type, size, channels_inside(size));
   }
   Tensor tensor(cudnnDataType_t type, const Size& size, const Size& strides) {
     return add_tensor(type, size, strides, Place::memory);
@@ -55,12 +56,17 @@ class GraphBuilder {
   Tensor between(cudnnDataType_t type, const Size& size, const Size& strides) {
     return add_tensor(type, size, strides, Place::between);
   }
+  Tensor between(const Size& size) {
+    return between(CUDNN_DATA_FLOAT, size, channels_inside(size));
+  }
 
   // The pass computes one of x, w and y.
   void convolution(ConvPass pass, const ConvShape& shape, Tensor x, Tensor w, Tensor y,
                    bool accumulates = false);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);
   void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y);
+  // dx: dy times the slope at x of what `mode` is the gradient of.
+  void slope(cudnnPointwiseMode_t mode, Tensor x, Tensor dy, Tensor dx);
   // y = x where the mask is true, else b.
   void select(Tensor mask, Tensor x, Tensor b, Tensor y);
   // y: the index of each element of x along an axis.
@@ -74,10 +80,15 @@ class GraphBuilder {
 
  private:
   enum class Place { memory, host, between };
+  static Size channels_inside(const Size& size) {
+    const auto [n, c, h, w] = size;
+    return {h * w * c, 1, w * c, c};
+  }
   Tensor add_tensor(cudnnDataType_t type, const Size& size, const Size& strides, Place place);
   std::size_t add_part(Descriptor part);
   Descriptor& add_operation(cudnnBackendDescriptorType_t type, const char* noun);
-  Descriptor& add_pointwise(cudnnPointwiseMode_t mode, int axis = -1);
+  using Named = std::initializer_list<std::pair<cudnnBackendAttributeName_t, Tensor>>;
+  void add_pointwise(cudnnPointwiseMode_t mode, Named tensors, int axis = -1);
 
   std::shared_ptr<Session> session_;
   std::vector<Descriptor> parts_, operations_;
