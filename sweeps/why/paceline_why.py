@@ -619,8 +619,7 @@ class Hook:
 
     def write_all(self, most_seconds):
         """Of this rank; by rank 0 also of all, when they have written theirs."""
-        self.measures = False
-        self.has_written = True
+        self.measures, self.has_written = False, True
         self.write("rank%d.json" % self.rank, self.frozen or self.result())
         pattern, deadline = os.path.join(self.settings["out"], "rank*.json"), now() + most_seconds
         while len(glob.glob(pattern)) < self.world and now() < deadline:
@@ -630,6 +629,7 @@ class Hook:
 
     def end_early(self):
         if not self.has_written:
+            self.let_others_go()
             self.write_all(10)
 
     def summarize(self, pattern):
