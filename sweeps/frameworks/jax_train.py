@@ -9,7 +9,7 @@ may use, so start it on as many CPUs as it is to have (taskset).
   taskset -c 0,1 ./tuned python3 jax_train.py mnist-cnn --batch 64 --steps 300
   taskset -c 0,1 ./tuned python3 jax_train.py resnet50 --bias --precision bf16 --steps 4 --warmup 1
 """
-import argparse, functools, json, math, os, time
+import argparse, functools, json, math, os, statistics, time
 import jax, jax.numpy as jnp, jaxlib, numpy
 from jax import lax
 
@@ -143,7 +143,6 @@ def main():
     call = jax.jit(loop if a.scan else step, donate_argnums=0)
     state = (parameters, [jnp.zeros_like(w) for w in parameters], [jnp.zeros_like(w) for w in parameters], running,
              jnp.int32(0))
-    parameter_count = sum(w.size for w in parameters)
 
     def run(state, steps):
         for _ in range(-(-steps // a.block) if a.scan else steps):
@@ -159,9 +158,10 @@ def main():
         state, loss = run(state, a.block)
         times.append((time.perf_counter() - start) / a.block)
     print(json.dumps({"peer": "jax", "version": jax.__version__, "libraries": f"jaxlib {jaxlib.__version__}",
-                      "workload": a.workload, "device": "cpu", "precision": a.precision, "replicas": 1,
-                      "batch_per_replica": a.batch, "global_batch": a.batch, "threads": len(os.sched_getaffinity(0)),
-                      "steps": a.steps, "parameter_count": parameter_count, "throughput": a.batch * len(times) / sum(times),
+                      "workload": a.workload, "device": "cuda" if jax.default_backend() == "gpu" else "cpu", "replicas": 1,
+                      "precision": a.precision, "batch_per_replica": a.batch, "global_batch": a.batch, "steps": a.steps,
+                      "threads": len(os.sched_getaffinity(0)), "parameter_count": sum(w.size for w in state[0]),
+                      "median_step_seconds": statistics.median(times), "throughput": a.batch * len(times) / sum(times),
                       "step_seconds": times, "first_loss": float(first_loss), "loss": float(loss)}))
 
 

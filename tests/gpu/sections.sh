@@ -472,6 +472,24 @@ watts_text() {
     "$records/watts-$1.csv"
 }
 
+# run_llm_c SECONDS NAME: GPT-2 by the program of tests/gpu/llm-c, on random tokens, recomputing nothing. It prints a
+# line a step, whose median is put behind its log.
+run_llm_c() {
+  local status step log=$records/logs/$2.log
+  "$python" -c 'import array, random, sys
+count = 8 * 32768 + 1
+with open(sys.argv[1], "wb") as file:
+    array.array("i", [20240520, 1, count] + [0] * 253).tofile(file)
+    array.array("H", (random.randrange(50257) for _ in range(count))).tofile(file)' "$work/tokens.bin" || return
+  limited "$1" "$2" "$PACELINE_LLM_C" -i "$work/tokens.bin" -j "$work/tokens.bin" -e d12 -b 32 -t 1024 -d 32768 \
+    -x 200 -l 0.0006 -v 1000 -m 1 -s 0 -r 0
+  status=$?
+  step=$(grep -oE '[0-9.]+ ms \|' "$log" | tail -n +11 | sort -n |
+    awk '{ all[NR] = $1 } END { if (NR) printf "%.6f", all[int((NR + 1) / 2)] / 1000 }')
+  if [ -n "$step" ]; then echo "\"median_step_seconds\": $step" >> "$log"; fi
+  return "$status"
+}
+
 # sustain NETWORK SIDE ROUND: 200 steps, at the clocks that the card holds.
 sustain() {
   local what=$1 side=$2 name=sustained-$1-$2-$3 paceline=$paceline status step batch=400 ours ratio=""
@@ -481,6 +499,7 @@ sustain() {
       local arguments=(--model gpt2-124m --device cuda --precision bf16 --batch 32 --steps 200 --warmup 10 --compile)
       if ((rehearse)); then arguments=(--model gpt-tiny --batch 2 --context 64 --steps 1 --warmup 1); fi
       watched "$name" run_torch 110 "$name" torch_gpt.py "${arguments[@]}" ;;
+    gpt-llm.c) watched "$name" run_llm_c 90 "$name" ;;
     gpt-*)
       local network=(gpt2-124m --precision bf16 --batch-per-replica 32 --context-length 1024 --steps 200)
       if ((rehearse)); then network=(gpt-tiny --precision "$plain" --batch-per-replica 2 --context-length 64 --steps 2); fi
@@ -489,6 +508,11 @@ sustain() {
       local arguments=(--classes 1000 --hidden 0 --device cuda --precision bf16 --size 224 --batch 400 --steps 200 --warmup 20 --compile)
       if ((rehearse)); then arguments=(--classes 1000 --hidden 0 --device cpu --size 32 --batch 2 --steps 1 --warmup 1); fi
       watched "$name" run_torch 110 "$name" torch_train.py resnet50 "${arguments[@]}" ;;
+    images-jax)
+      local arguments=(resnet50 --classes 1000 --hidden 0 --precision bf16 --size 224 --batch 400 --steps 200 --warmup 20 --block 10)
+      if ((rehearse)); then arguments=(mnist-mlp --batch 2 --steps 1 --warmup 1); fi
+      XLA_PYTHON_CLIENT_PREALLOCATE=false watched "$name" limited 150 "$name" "$python" \
+        "$share/sweeps/frameworks/jax_train.py" "${arguments[@]}" ;;
     images-*) watched "$name" resnet "$name" 50 resnet50-imagenet 400 bf16 200 ;;
   esac
   status=$?
@@ -517,6 +541,27 @@ section_sustained() {
         if [ -n "$side" ]; then sustain "$what" "$side" "$round"; fi
       done
     done
+  done
+}
+
+# GPT-2 by llm.c, and ResNet-50 by JAX, in turns with ours.
+section_others() {
+  local round
+  if ! limited 60 others-jax "$python" -c 'import jax; print(jax.__version__)'; then
+    row others "JAX" "" "" skipped "$python has no jax: $(why others-jax)"
+  fi
+  if [ ! -x "${PACELINE_LLM_C:-}" ]; then
+    row others "llm.c" "" "" skipped "PACELINE_LLM_C names no program; tests/gpu/llm-c builds it"
+  fi
+  for round in 1 2; do
+    if [ -x "${PACELINE_LLM_C:-}" ]; then
+      sustain gpt ours "$round"
+      sustain gpt llm.c "$round"
+    fi
+    if [ "$(why others-jax | cut -c1-2)" = 0. ]; then
+      sustain images ours "$round"
+      sustain images jax "$round"
+    fi
   done
 }
 

@@ -95,6 +95,17 @@ if [ $device = cpu ]; then
   done
 fi
 
+# The program of tests/gpu/llm-c prints a line a step; without JAX a row says so.
+if python=$(command -v python3); then
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "step $i/12 | 57.10 ms | 573000 tok/s"; done\n' > "$scratch/llm-c"
+  chmod +x "$scratch/llm-c"
+  ends_with 0 "${bare[@]}" PACELINE_PYTHON="$python" PACELINE_LLM_C="$scratch/llm-c" "$run" --rehearse --only others \
+    --out "$scratch/others" --minutes 2
+  holds "$scratch/others/summary.md" "| sustained | gpt, llm.c, round 2 | 57.10 ms"
+  holds "$scratch/others/summary.md" "| JAX | "
+fi
+
 # Several replicas, a lost one among them; on the CPU they stand for cards.
 ends_with 0 "${bare[@]}" "$run" --rehearse --several --out "$scratch/several" --minutes 4
 for what in "2 cards through ring | loss " "2 cards through mirrored | loss " "a lost rank ends 2 through ring | exit code 71 " \
