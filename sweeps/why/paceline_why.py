@@ -149,9 +149,7 @@ class Dropped:
         self.thread.start()
 
     def take(self):
-        while self.wanted.acquire() and not self.is_closed:
-            if next(self.batches, None) is None:
-                break
+        while self.wanted.acquire() and not self.is_closed and next(self.batches, None) is not None:
             self.hook.dropped += 1
 
     def close(self):
@@ -413,6 +411,8 @@ class Hook:
         if module is not self.counted:
             return  # a copy
         start = now()
+        if getattr(getattr(module, "_join_config", None), "enable", False):
+            self.staying.add("join")  # in which ranks ask each other in each step
         # Lightning leaves the outer module as it was in a validation.
         if (module.training or getattr(module, "module", module).training) and self.torch.is_grad_enabled():
             self.forwards += 1

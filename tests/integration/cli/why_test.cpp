@@ -440,7 +440,9 @@ TEST_F(WhyOfProgram, HookCountsForwardsOfTheOptimizersModelAndStepsOfRanksWithou
   EXPECT_EQ(hooked("{}", "--replaced").at("steps"), 26);
   EXPECT_EQ(hooked("{}", "--mpi --unsized").at("steps"), 26);
   EXPECT_TRUE(fs::exists(folder() / "finalized"));
-  EXPECT_EQ(hooked("{}", "--uneven --epoch 20").at("steps_in_all"), 60);
+  const Json uneven = hooked("{}", "--uneven --epoch 20");
+  EXPECT_EQ(uneven.at("steps_in_all"), 60);
+  EXPECT_EQ(uneven.at("staying"), Json::array({"join"}));
 }
 
 TEST_F(WhyOfProgram, HookCountsSamplesOfOneAloneThatBuildsNoDdp) {

@@ -116,6 +116,8 @@ def train():
         model.training = not options.closure  # Lightning's validation leaves it so
     if options.critic:
         generator, model = model, DistributedDataParallel(0.002)
+    if options.uneven:
+        model._join_config = types.SimpleNamespace(enable=True)
     if options.own_hook:
         model.register_comm_hook(state=None, hook=lambda state, bucket: torch.distributed.all_reduce(bucket))
     if options.copy:
