@@ -27,12 +27,17 @@ TEST_F(WhyOfProgram, NamesTheLoaderTriesWorkersAndLeavesTheFolderAsItIs) {
 }
 
 TEST_F(WhyOfProgram, NamesTheLateRank) {
-  const Json verdict = this->verdict("", "--late 0.003 --transfer 0.0001");
+  // Of steps that take turns, which other work disturbs alike.
+  const Json verdict =
+      this->verdict("--out study", "--late 0.003 --transfer 0.0001 --steps 5000 --epoch 5000");
   EXPECT_EQ(verdict.at("first_cause"), "late") << verdict.dump(2);
   EXPECT_GT(points(verdict, "late"), 25);
   EXPECT_LT(verdict.at("efficiency").get<double>(), 0.7);
   const Json& high = verdict.at("efficiency_high");  // known after four rounds; wide if it is busy
   EXPECT_TRUE(high.is_null() || high.get<double>() < 1) << high;
+  // One alone took turns, and has a run of its own as the base of the study.
+  EXPECT_NE(succeed("report study --json").out.find("speed_up"), std::string::npos);
+  EXPECT_EQ(shell("ls -d study/runs/gpus=1*.1 | wc -l").out, "1\n");
 }
 
 TEST_F(WhyOfProgram, RefusesWritesElsewhereAndNamesThem) {
