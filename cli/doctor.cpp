@@ -127,7 +127,7 @@ void add_doctor(CLI::App& app, Action& action) {
       ->needs(file);
   verb->footer(
       "Exits with 1 if something that was built cannot be used here, and after a post-mortem with "
-      "the\nrun's own exit code, or 2 while it still runs.\n"
+      "the\nrun's own exit code, or 2 while it still runs or may.\n"
       "Examples:\n  paceline doctor\n  srun --mpi=pmix -n 2 paceline doctor\n"
       "  paceline doctor --post-mortem 4711/status\n"
       "  paceline doctor --site slurm/sites/generic.json\n"

@@ -64,7 +64,7 @@ void write_support_bundle(const SupportBundle& bundle, const std::string& doctor
 
 // Prints the post-mortem of a failed run from its status folder.
 
-// The last line has the reason. Returns the run's exit code, or 2 if some rank still runs. Throws
+// The last line has the reason. Returns the run's exit code, or 2 if it runs or may. Throws
 // input if the folder has no files of a run.
 int print_post_mortem(const std::filesystem::path& folder, bool json);
 

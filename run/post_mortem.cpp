@@ -50,26 +50,27 @@ struct PostMortemResult {
   std::vector<int> running;
 };
 
-// A run that has lost a rank has failed, whether others were stopped yet or not.
+// A run in which a rank failed or is gone has failed, though ranks that only their rings know of,
+// on other hosts, may not have ended yet.
 PostMortemResult examine(const std::filesystem::path& folder, const RunArtifacts& artifacts) {
   PostMortemResult result;
   result.running = still_running(artifacts);
-  bool has_lost = false, is_certain = false;
+  bool has_failed = false, is_certain = false;
   for (const RankStatus& status : artifacts.statuses) {
-    if (status.state != RankState::running) continue;
     const bool runs = std::ranges::count(result.running, status.rank) > 0;
-    has_lost |= !runs;
+    has_failed |= !runs && status.state != RankState::done;
     is_certain |= runs && status.host == host_name();
   }
-  if (result.running.empty() || has_lost) {
+  if (result.running.empty() || (has_failed && !is_certain)) {
     result.verdict = post_mortem(folder, artifacts);
   } else {
     const std::string ranks = numbers_text(result.running);
-    result.verdict = {kUndecided,
-                      is_certain
-                          ? fmt::format("the run still runs: rank {} did not end", ranks)
-                          : fmt::format("the run may still run: rank {} ran a minute ago", ranks),
-                      ""};
+    result.verdict = {
+        kUndecided,
+        is_certain
+            ? fmt::format("the run still runs: rank {} did not end", ranks)
+            : fmt::format("the run may still run: rank {} ran less than a minute ago", ranks),
+        ""};
   }
   if (result.verdict.line.empty() && result.verdict.exit_code == 0) {
     result.verdict.line = "all ranks ended well";

@@ -27,8 +27,8 @@ constexpr int kMostTurns = 20;                     // of a program
 constexpr int kPrefetched = 2, kMostSettling = 8;  // batches of a worker, workers
 constexpr double kAlike = 0.3;                     // of a cost that one short run measured
 
-// Whether one replica alone does in a step what one of several does without sums, its own among
-// them.
+// Whether a step of one replica alone is that of a replica among several, but for sums. What own
+// collectives cost one alone, too, no turn would have.
 bool does_as(const MeasuredRun& alone, const MeasuredRun& seen) {
   return alone.batch == seen.batch && alone.ratio == seen.ratio && alone.workers == seen.workers &&
          alone.threads == seen.threads && alone.why_no_sums == seen.why_no_sums &&

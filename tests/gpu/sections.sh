@@ -476,7 +476,7 @@ watts_text() {
 # line a step, whose median is put behind its log.
 run_llm_c() {
   local status step log=$records/logs/$2.log
-  "$python" -c 'import array, random, sys
+  limited 30 "$2" "$python" -c 'import array, random, sys
 count = 8 * 32768 + 1
 with open(sys.argv[1], "wb") as file:
     array.array("i", [20240520, 1, count] + [0] * 253).tofile(file)
@@ -546,8 +546,9 @@ section_sustained() {
 
 # GPT-2 by llm.c, and ResNet-50 by JAX, in turns with ours.
 section_others() {
-  local round
+  local round has_jax=1
   if ! limited 60 others-jax "$python" -c 'import jax; print(jax.__version__)'; then
+    has_jax=0
     row others "JAX" "" "" skipped "$python has no jax: $(why others-jax)"
   fi
   if [ ! -x "${PACELINE_LLM_C:-}" ]; then
@@ -558,7 +559,7 @@ section_others() {
       sustain gpt ours "$round"
       sustain gpt llm.c "$round"
     fi
-    if [ "$(why others-jax | cut -c1-2)" = 0. ]; then
+    if ((has_jax)); then
       sustain images ours "$round"
       sustain images jax "$round"
     fi

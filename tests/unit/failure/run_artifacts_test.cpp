@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,19 +9,12 @@
 #include "engine/failure/verdict.h"
 #include "engine/launch/process_rank.h"
 #include "engine/launch/program.h"
+#include "tests/support/dead_process.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch.h"
 
 namespace paceline {
 namespace {
-
-// The number of a process that has ended.
-int dead_process() {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  waitpid(child, nullptr, 0);
-  return child;
-}
 
 class Folder : public testing::Test {
  protected:

@@ -1,13 +1,12 @@
 // What is said of a run some of whose ranks may still run.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/core/output.h"
 #include "engine/failure/flight_ring.h"
 #include "engine/failure/rank_status.h"
 #include "engine/launch/program.h"
 #include "run/diagnosis.h"
+#include "tests/support/dead_process.h"
 #include "tests/support/expect_parts.h"
 #include "tests/support/scratch.h"
 
@@ -17,8 +16,10 @@ namespace {
 class PostMortem : public testing::Test {
  protected:
   // Of two ranks, of which 1 wrote just now.
-  void write(int rank, const std::string& host, int process) {
-    write_status(path(), {rank, host, process, RankState::running, 0, "", 4e9, "a", 2});
+  void write(int rank, const std::string& host, int process, RankState state = RankState::running) {
+    const bool failed = state == RankState::failed;
+    write_status(path(), {rank, host, process, state, failed ? 65 : 0, failed ? "no such file" : "",
+                          4e9, "a", 2});
   }
   void expect(int code, const std::string& line) {
     testing::internal::CaptureStdout();
@@ -26,14 +27,6 @@ class PostMortem : public testing::Test {
     expect_parts(testing::internal::GetCapturedStdout(), {line});
   }
   const std::filesystem::path& path() const { return scratch_.path(); }
-
-  // The number of a process that has ended.
-  static int dead_process() {
-    const pid_t child = fork();
-    if (child == 0) _exit(0);
-    waitpid(child, nullptr, 0);
-    return child;
-  }
 
  private:
   Scratch scratch_;
@@ -46,10 +39,19 @@ TEST_F(PostMortem, ARankThatIsGoneHasEndedTheRun) {
   expect(71, "ended without reporting an error");
 }
 
+TEST_F(PostMortem, ARankThatFailedHasEndedTheRun) {
+  const FlightRing ring({1, 2, 1, "elsewhere", "a"}, path());
+  write(0, host_name(), dead_process(), RankState::failed);
+  write(1, "elsewhere", 1);
+  expect(65, "no such file");
+  write(1, host_name(), getpid());
+  expect(2, "the run still runs: rank 1 did not end");
+}
+
 TEST_F(PostMortem, WhoWasSeenOnAnotherHostMayStillRun) {
   const FlightRing ring({1, 2, 1, "elsewhere", "a"}, path());
   write(1, "elsewhere", 1);
-  expect(2, "the run may still run: rank 1 ran a minute ago");
+  expect(2, "the run may still run: rank 1 ran less than a minute ago");
   write(0, host_name(), getpid());
   expect(2, "the run still runs: rank 0, 1 did not end");
 }
