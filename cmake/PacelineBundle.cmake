@@ -85,6 +85,7 @@ function(paceline_install_bundle)
   paceline_install_sweeps(${share} ${here})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/reference ${PROJECT_SOURCE_DIR}/results/choices
     DESTINATION ${share}/results ${here})
+  install(FILES ${PROJECT_SOURCE_DIR}/tests/peers/jax_train.py DESTINATION ${share} ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/sections.sh DESTINATION ${share} RENAME gpu-sections.sh ${here})
   install(FILES ${PROJECT_SOURCE_DIR}/tests/gpu/several.sh DESTINATION ${share} RENAME gpu-several.sh ${here})
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/gpu-libraries.tsv CONTENT

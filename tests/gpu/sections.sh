@@ -512,7 +512,7 @@ sustain() {
       local arguments=(resnet50 --classes 1000 --hidden 0 --precision bf16 --size 224 --batch 400 --steps 200 --warmup 20 --block 10)
       if ((rehearse)); then arguments=(mnist-mlp --batch 2 --steps 1 --warmup 1); fi
       XLA_PYTHON_CLIENT_PREALLOCATE=false watched "$name" limited 150 "$name" "$python" \
-        "$share/sweeps/frameworks/jax_train.py" "${arguments[@]}" ;;
+        "$share/jax_train.py" "${arguments[@]}" ;;
     images-*) watched "$name" resnet "$name" 50 resnet50-imagenet 400 bf16 200 ;;
   esac
   status=$?

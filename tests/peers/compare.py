@@ -16,7 +16,8 @@ Needs torch, tensorflow-cpu (or tensorflow) and jax in the Python that runs this
 """
 import argparse, json, os, platform, statistics, subprocess, sys, tempfile
 
-FRAMEWORKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sweeps/frameworks")
+HERE = os.path.dirname(os.path.abspath(__file__))
+FRAMEWORKS = os.path.join(HERE, "../../sweeps/frameworks")
 
 # Peer: program, then its settings for each study: name to arguments and environment.
 PEERS = {
@@ -103,8 +104,10 @@ def measure_peer(a, study, cell, peer, setting):
     arguments, environment = settings[study][setting]
     s = STUDIES[study]
     program = s.get("program", program)
-    threaded = [] if program == "jax_train.py" else [f"--threads={threads}"]  # JAX takes the CPUs that it has
-    out = run([os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(FRAMEWORKS, program), *s["theirs"](workload, batch),
+    is_jax = program == "jax_train.py"
+    threaded = [] if is_jax else [f"--threads={threads}"]  # JAX takes the CPUs that it has
+    out = run([os.path.join(FRAMEWORKS, "tuned"), sys.executable, os.path.join(HERE if is_jax else FRAMEWORKS, program),
+               *s["theirs"](workload, batch),
                f"--precision={precision}", f"--batch={batch}", f"--steps={a.steps or s['steps']}", f"--warmup={s['warmup']}",
                f"--block={s['block']}", *threaded, *arguments], threads, environment)
     result = json.loads(out.strip().splitlines()[-1])
