@@ -7,7 +7,6 @@
 #include <boost/math/special_functions/polygamma.hpp>
 #include <boost/math/special_functions/trigamma.hpp>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -222,12 +221,8 @@ double trigamma_inverse(double y) {
   return x;
 }
 
-// Degrees of freedom and variance that are usual.
-struct Usual {
-  double degrees_of_freedom = 0, variance = 0;
-};
-
-Usual usual_among(const std::vector<Difference*>& differences) {
+// As far as the degrees of freedom of all together.
+VarianceOfOthers usual_among(const std::vector<Difference*>& differences, double all) {
   const auto count = static_cast<double>(differences.size());
   std::vector<double> logs;
   double mean = 0, expected_spread = 0;
@@ -240,10 +235,11 @@ Usual usual_among(const std::vector<Difference*>& differences) {
   double spread = 0;
   for (const double value : logs) spread += (value - mean) * (value - mean) / (count - 1);
   if (spread <= expected_spread) {
-    return {std::numeric_limits<double>::infinity(), std::exp(mean)};
+    return {std::exp(mean), all, all};
   }
   const double half = trigamma_inverse(spread - expected_spread);
-  return {2 * half, std::exp(mean + boost::math::digamma(half) - std::log(half))};
+  return {std::exp(mean + boost::math::digamma(half) - std::log(half)), std::min(2 * half, all),
+          all};
 }
 
 }  // namespace
@@ -366,14 +362,10 @@ void moderate(const std::vector<Difference*>& all) {
     most += each->degrees_of_freedom;
   }
   if (differences.size() < kFewest) return;
-  const Usual usual = usual_among(differences);
-  const double borrowed = std::min(usual.degrees_of_freedom, most);
+  const VarianceOfOthers usual = usual_among(differences, most);
   for (Difference* each : differences) {
-    const double own = each->degrees_of_freedom;
-    const double variance =
-        (borrowed * usual.variance + own * compute_variance(*each)) / (borrowed + own);
-    each->standard_error = std::sqrt(variance / static_cast<double>(each->count));
-    each->degrees_of_freedom = std::min(borrowed + own, most);
+    *each = moderated(*each, usual);
+    each->degrees_of_freedom = std::min(each->degrees_of_freedom, most);
   }
 }
 

@@ -16,7 +16,6 @@ double compute_gain(double count) {
   return 1 + count * kEffectVariance;
 }
 
-constexpr double kMeanVariance = 10;  // g of the header; see anytime.h
 // The weight of independent rounds. The others share the rest: rounds rarely resemble each other.
 constexpr double kWeightOfIndependence = 0.5;
 constexpr std::array kCorrelationsTried = {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
@@ -79,8 +78,9 @@ double AnytimeRounds::log_without_mean(const Whitened& at, double mean) const {
 
 double AnytimeRounds::log_with_mean(const Whitened& at, double mean) const {
   const double squares = at.squares - 2 * mean * at.product + mean * mean * at.design;
-  const double product = at.product - mean * at.design, gain = 1 + kMeanVariance * at.design;
-  const double left = std::max(squares - kMeanVariance * product * product / gain, squares / gain);
+  const double product = at.product - mean * at.design, gain = 1 + kEffectVariance * at.design;
+  const double left =
+      std::max(squares - kEffectVariance * product * product / gain, squares / gain);
   return at.log_determinant - std::log(gain) / 2 - count_ / 2 * log_squares(left);
 }
 

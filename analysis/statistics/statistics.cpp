@@ -133,7 +133,8 @@ Estimate mean_share(std::span<const double> shares, Stopping stopping) {
 }
 
 Difference moderated(Difference difference, const VarianceOfOthers& others) {
-  const double own = difference.degrees_of_freedom, theirs = std::min(own, others.degrees);
+  const double own = difference.degrees_of_freedom,
+               theirs = std::min(others.most * own, others.degrees);
   if (own <= 0 || theirs <= 0) return difference;
   const double all = own + theirs;
   const double n = static_cast<double>(difference.count), error = difference.standard_error;

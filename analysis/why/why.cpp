@@ -4,12 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "analysis/statistics/anytime.h"
-#include "analysis/why/round_noise.h"
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "results/step_samples.h"
 
 namespace paceline {
 
@@ -17,6 +18,9 @@ namespace {
 
 // More rounds are not made only to tell apart which of two causes is larger.
 constexpr std::size_t kRoundsForOrder = 8;
+// Times the degrees of freedom of runs: turns of one run are as far apart as those of several
+// (results/comparisons/why.md), but of a program that was not measured they may be closer.
+constexpr double kWeightOfTurns = 3;
 
 struct CauseRule {
   const char *key, *name, *how;
@@ -113,9 +117,85 @@ std::map<std::size_t, double> points_of_rounds(const CauseRule& rule,
   return points;
 }
 
-Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points,
+// How the costs of programs vary from round to round, beside those of the program as it is:
+// logarithms of their ratios, by program. One machine disturbs them all, so that each says of the
+// others how far few rounds may be off.
+class RoundNoise {
+ public:
+  RoundNoise(const std::vector<WhyRound>& rounds, bool by_samples) {
+    for (const WhyRound& round : rounds) {
+      const auto whole = round.find(kAsItIs);
+      if (whole == round.end()) continue;
+      for (const auto& [program, run] : round) {
+        if (program == kAsItIs) continue;
+        if (!run.program.empty()) in_turns_.insert(program);
+        ratios_[program].push_back(std::log(run.cost(by_samples) / whole->second.cost(by_samples)));
+      }
+    }
+  }
+
+  // By all programs but these, and but those that took turns in one process, which processes and
+  // times disturb less.
+  VarianceOfOthers of_others(const std::vector<std::string>& programs) const {
+    std::vector<double> variances;
+    double degrees = 0;
+    for (const auto& [name, logs] : ratios_) {
+      const Difference mean = paired_difference(logs, Stopping::by_results);
+      const double own = mean.degrees_of_freedom;
+      if (std::ranges::count(programs, name) > 0 || own <= 0 || in_turns_.contains(name)) continue;
+      // The median of a variance with few degrees of freedom is below it (Wilson and Hilferty).
+      const double below = std::pow(1 - 2 / (9 * own), 3);
+      variances.push_back((own + 1) * mean.standard_error * mean.standard_error / below);
+      degrees += own;
+    }
+    if (variances.empty()) return {};
+    // A median, as one of them may be noisy by itself: 2 / pi as much worth as a mean. They share
+    // the program as it is, so that squares of two of them correlate by a quarter.
+    const double shared = 1 + (static_cast<double>(variances.size()) - 1) / 4;
+    return {median(variances), 2 / std::numbers::pi * degrees / shared};
+  }
+
+  // The cost of the program over that of the program as it is, about; 1 where it has no run.
+  double share(const std::string& program) const {
+    const auto found = ratios_.find(program);
+    return found == ratios_.end() ? 1 : std::exp(average(found->second));
+  }
+
+  // The mean of its logarithm, by its own rounds alone.
+  Difference ratio(const std::string& program) const {
+    return paired_difference(ratios_.at(program), Stopping::by_results);
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> ratios_;
+  std::set<std::string> in_turns_;
+};
+
+// Of a round's points, by how far apart those of turns of the same runs are.
+VarianceOfOthers variance_of_turns(const CauseRule& rule, const std::vector<WhyRound>& rounds,
+                                   bool by_samples) {
+  VarianceOfOthers all;
+  for (const WhyRound& round : rounds) {
+    std::vector<WhyRound> parts;
+    for (const auto& [program, run] : round) {
+      parts.resize(std::max(parts.size(), run.parts.size()));
+      for (std::size_t i = 0; i < run.parts.size(); ++i) parts[i][program] = run.parts[i];
+    }
+    const auto points = points_of_rounds(rule, parts, by_samples);
+    if (points.size() < 2) continue;
+    const auto values = mapped(points, [](const auto& point) { return point.second; });
+    const Difference mean = paired_difference(values);
+    all.variance += mean.degrees_of_freedom * mean.standard_error * mean.standard_error;
+    all.degrees += mean.degrees_of_freedom;
+  }
+  if (all.degrees > 0) all.variance /= all.degrees;
+  all.most = kWeightOfTurns;
+  return all;
+}
+
+Cause make_cause(const CauseRule& rule, const std::vector<WhyRound>& rounds, bool by_samples,
                  const RoundNoise& noise, double confidence) {
-  Cause cause{rule.key, rule.name, rule.how, std::move(points)};
+  Cause cause{rule.key, rule.name, rule.how, points_of_rounds(rule, rounds, by_samples)};
   const auto values = mapped(cause.points, [](const auto& point) { return point.second; });
   Difference mean = paired_difference(values, Stopping::by_results);
   // Of 100 (1 - b) or 100 (a - b), with shares a and b of the cost of the program as it is, which
@@ -123,10 +203,15 @@ Cause make_cause(const CauseRule& rule, std::map<std::size_t, double> points,
   // costs.
   const double a = rule.points ? noise.share(rule.programs.front()) : 0,
                b = noise.share(rule.programs.back());
-  cause.noise = noise.of_others(rule.programs);
-  cause.noise.variance *= 1e4 * (a * a + b * b + (a - b) * (a - b)) / 2;
+  // What comes once an epoch is known of a run only.
+  if (cause.key != "epochs") cause.noise = variance_of_turns(rule, rounds, by_samples);
+  const bool took_turns = cause.noise.degrees > 0;
+  if (!took_turns) {
+    cause.noise = noise.of_others(rule.programs);
+    cause.noise.variance *= 1e4 * (a * a + b * b + (a - b) * (a - b)) / 2;
+  }
   const bool is_within_a_run = rule.points && rule.programs.size() == 1;
-  if (!is_within_a_run || values.size() < kFewestSequentialRuns) {
+  if (took_turns || !is_within_a_run || values.size() < kFewestSequentialRuns) {
     mean = moderated(mean, cause.noise);
   }
   cause.value = mean.mean;
@@ -149,7 +234,8 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
   }
   if (differences.empty()) return false;
   const VarianceOfOthers noise = {left.noise.variance + right.noise.variance,
-                                  std::min(left.noise.degrees, right.noise.degrees)};
+                                  std::min(left.noise.degrees, right.noise.degrees),
+                                  std::min(left.noise.most, right.noise.most)};
   const auto interval =
       moderated(paired_difference(differences, Stopping::by_results), noise).interval(confidence);
   return interval && interval->low > 0;
@@ -158,23 +244,25 @@ bool is_larger(const Cause& left, const Cause& right, double confidence) {
 // Ranks do not gain by sharing a node: where the others are faster than one alone, they have less
 // work than their share, as of data that are divided by length. Then the latest, and one alone, are
 // compared with what an even division would give each rank: their mean.
-void compare_uneven_work(std::vector<Cause>& causes, int replicas, const char* alone,
-                         const RoundNoise& noise, double confidence) {
+void compare_uneven_work(std::vector<Cause>& causes, const std::vector<CauseRule>& measured,
+                         double replicas, const std::function<Cause(const CauseRule&)>& make) {
   const auto late = std::ranges::find(causes, "late", &Cause::key),
              shared = std::ranges::find(causes, "shared_node", &Cause::key);
   if (late == causes.end() || shared == causes.end() || late->value < kNamed ||
       shared->value > -kNamed) {
     return;
   }
-  const auto again = [&](Cause& cause, const char* how, std::vector<std::string> programs) {
-    const CauseRule rule = {cause.key.c_str(), cause.name.c_str(), how, std::move(programs),
-                            [](const MeasuredRun* const*, const double*, double) { return 0.0; }};
-    cause = make_cause(rule, std::move(cause.points), noise, confidence);
+  const auto again = [&](Cause& cause, const char* how, double share) {
+    CauseRule rule = *std::ranges::find(measured, cause.key, &CauseRule::key);
+    rule.how = how;
+    rule.points = [share, of_latest = rule.points](const MeasuredRun* const* runs,
+                                                   const double* costs, double whole) {
+      return of_latest(runs, costs, whole) + share * costs[0] * (1 - usual_share(*runs[0]));
+    };
+    cause = make(rule);
   };
-  for (auto& [round, value] : shared->points) value += late->points.at(round) / replicas;
-  for (auto& [round, value] : late->points) value *= 1 - 1.0 / replicas;
-  again(*late, "ranks that do not wait, the slowest against their mean", {kNoSums});
-  again(*shared, "the mean of ranks that do not wait, against one alone", {kNoSums, alone});
+  again(*late, "ranks that do not wait, the slowest against their mean", -1 / replicas);
+  again(*shared, "the mean of ranks that do not wait, against one alone", 1 / replicas);
 }
 
 bool comes_with_replicas(const Cause& cause) {
@@ -225,7 +313,7 @@ std::size_t count_rounds_needed(const Cause& cause, double confidence) {
   std::size_t rounds = kFewestRounds;
   while (rounds < kMostCompared) {
     const auto n = static_cast<double>(rounds);
-    const double degrees = (cause.noise.degrees > 0 ? 2 : 1) * (n - 1);
+    const double degrees = (cause.noise.degrees > 0 ? 1 + cause.noise.most : 1) * (n - 1);
     const double width = anytime_quantile(rounds, confidence, degrees) * deviation;
     if (width < margin * std::sqrt(n)) break;
     ++rounds;
@@ -285,8 +373,10 @@ MeasuredRun parse_measured_run(const Json& json) {
   run.has_foreign_hook = !json.at("comm_hook").get<std::string>().empty();
   run.has_sync_norm = json.at("sync_batch_norm");
   run.lengths = json_text(json.at("lengths"));
-  for (const Json& turn : json.value("turns", Json::array())) {
-    run.turns.push_back(parse_measured_run(turn));
+  for (const auto& [key, runs] : {std::pair("turns", &run.turns), {"parts", &run.parts}}) {
+    for (const Json& each : json.value(key, Json::array())) {
+      runs->push_back(parse_measured_run(each));
+    }
   }
   return run;
 }
@@ -327,13 +417,17 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   if (verdict.late_rank && *verdict.late_rank < 0) verdict.late_rank.reset();
   const RoundNoise noise(evidence.rounds, verdict.by_samples);
   if (rounds_alone > 0) {
-    verdict.efficiency = as_factor(noise.ratio(kAlone));
-    if (rounds_alone < kFewestSequentialRuns) verdict.efficiency->interval.reset();
+    const CauseRule alone{"alone", "", "", {kAlone}};
+    VarianceOfOthers turns = variance_of_turns(alone, evidence.rounds, verdict.by_samples);
+    turns.variance /= std::pow(100 * noise.share(kAlone), 2);
+    verdict.efficiency = as_factor(moderated(noise.ratio(kAlone), turns));
+    const auto fewest = turns.degrees > 0 ? kFewestRounds : kFewestSequentialRuns;
+    if (rounds_alone < fewest) verdict.efficiency->interval.reset();
     // Costs of a step are of all replicas' steps, which do the work of as many of one.
     verdict.speed_up =
         transformed(*verdict.efficiency, [&](double each) { return each * verdict.replicas; });
   }
-  std::vector<std::pair<CauseRule, std::map<std::size_t, double>>> measured;
+  std::vector<CauseRule> measured;
   for (CauseRule rule : rules()) {
     const std::string_view key = rule.key;
     if (key == "epochs" && !have_epochs(evidence.rounds)) continue;
@@ -344,16 +438,16 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
         evidence.has(kAloneBatch)) {
       rule.programs.back() = kAloneBatch;
     }
-    auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
-    if (!points.empty()) measured.emplace_back(std::move(rule), std::move(points));
+    const auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
+    if (!points.empty()) measured.push_back(std::move(rule));
   }
   const double confidence =
       1 - (1 - kConfidence) / static_cast<double>(std::max<std::size_t>(measured.size(), 1));
-  for (auto& [rule, points] : measured) {
-    verdict.causes.push_back(make_cause(rule, std::move(points), noise, confidence));
-  }
-  compare_uneven_work(verdict.causes, verdict.replicas,
-                      evidence.has(kAloneBatch) ? kAloneBatch : kAlone, noise, confidence);
+  const auto make = [&](const CauseRule& rule) {
+    return make_cause(rule, evidence.rounds, verdict.by_samples, noise, confidence);
+  };
+  std::ranges::transform(measured, std::back_inserter(verdict.causes), make);
+  compare_uneven_work(verdict.causes, measured, verdict.replicas, make);
   std::ranges::stable_sort(verdict.causes, std::greater{}, &Cause::value);
   verdict.none_is_large =
       !verdict.causes.empty() && std::ranges::all_of(verdict.causes, [](const Cause& each) {
@@ -362,9 +456,8 @@ WhyVerdict judge_why(const WhyEvidence& evidence) {
   find_first(verdict, confidence);
   for (const auto& [program, text] : evidence.tried) {
     const CauseRule rule{program.c_str(), text.c_str(), "the same program with it", {program}};
-    auto points = points_of_rounds(rule, evidence.rounds, verdict.by_samples);
-    if (points.empty()) continue;
-    verdict.tries.push_back(make_cause(rule, std::move(points), noise,
+    if (points_of_rounds(rule, evidence.rounds, verdict.by_samples).empty()) continue;
+    verdict.tries.push_back(make_cause(rule, evidence.rounds, verdict.by_samples, noise,
                                        program == kKeptBatch ? confidence : kConfidence));
   }
   const bool is_ordered = (verdict.rivals.empty() && verdict.may_go_before.empty()) ||

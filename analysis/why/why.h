@@ -57,6 +57,7 @@ struct MeasuredRun {
   bool finds_unused = false;         // parameters, which are summed, too
   std::string program;               // that was run in turns with others; else empty
   std::vector<MeasuredRun> turns;    // of the others
+  std::vector<MeasuredRun> parts;    // each of its own turns
 
   double batch_per_replica() const { return ratio * batch; }
   // Whether a batch that is divided among replicas is: not by chance, and not the last of an epoch.

@@ -26,6 +26,8 @@ constexpr double kTurnSeconds = 1, kTurnsSeconds = 2;
 constexpr int kMostTurns = 20;                     // of a program
 constexpr int kPrefetched = 2, kMostSettling = 8;  // batches of a worker, workers
 constexpr double kAlike = 0.3;                     // of a cost that one short run measured
+// Of the time: what comes once an epoch, which a run in turns sees a few times.
+constexpr double kMostEpochs = 0.1;
 
 // Whether a step of one replica alone is that of a replica among several, but for sums. What own
 // collectives cost one alone, too, no turn would have.
@@ -108,7 +110,7 @@ std::vector<Variant> choose_variants(const MeasuredRun& seen,
   const int budget = cpus / seen.local_ranks;
   const bool is_narrow = seen.all_cpus < std::min(cpus, budget * seen.local_ranks);
   if (budget > 0 && !seen.is_on_gpu && (seen.threads != budget || is_narrow)) {
-    all.push_back({kThreads, json_text({{"take", {"threads"}}}), seen.ranks});
+    take(kThreads, "threads");
   }
   if (seen.batches > 0) {
     const int workers = std::max(2, 2 * seen.workers);
@@ -130,8 +132,8 @@ std::vector<Variant> take_turns(const std::vector<Variant>& variants, const Meas
                                 const std::optional<MeasuredRun>& alone) {
   const bool saves_each_step = seen.saves >= seen.steps, saves_some = seen.saves > 0,
              calls_each_step = seen.own_calls >= seen.steps;
-  const bool has_epochs = seen.epoch_seconds > kSeen * seen.seconds;
-  const bool is_even = (saves_each_step || !saves_some) && !has_epochs &&
+  const bool has_long_epochs = seen.epoch_seconds > kMostEpochs * seen.seconds;
+  const bool is_even = (saves_each_step || !saves_some) && !has_long_epochs &&
                        (calls_each_step || seen.own_seconds <= kSeen * seen.seconds);
   if (seen.is_on_gpu || !seen.goes_on || !is_even) return variants;
   // Python's hook, which such sums need, takes time for each bucket; and what was used without sums
@@ -164,8 +166,11 @@ std::vector<Variant> take_turns(const std::vector<Variant>& variants, const Meas
   const int turn = std::clamp(static_cast<int>(kTurnSeconds / step), kFewestOfTurn, kMostOfTurn);
   const int rounds = std::clamp(static_cast<int>(std::ceil(kTurnsSeconds / (turn * step))),
                                 kFewestTurns, kMostTurns);
-  const Json turns = {
-      {"programs", programs}, {"turn", turn + settle}, {"settle", settle}, {"rounds", rounds}};
+  const Json turns = {{"programs", programs},
+                      {"turn", turn + settle},
+                      {"settle", settle},
+                      {"rounds", rounds},
+                      {"alone_epochs", alone ? alone->epoch_seconds / alone->steps : 0.0}};
   kept.front().changes = json_text({{"turns", turns}});
   return kept;
 }

@@ -9,7 +9,8 @@ Loaded by sitecustomize.py when `torch` is. The variable PACELINE_WHY is a JSON 
             and its batches are dropped
   turns     in which N replicas are several programs after their warm-up: {"programs": [["as-it-is", []],
             ["no-sums", ["sums"]], ["alone", ["sums", "others"]]], "turn": steps of one, "settle": of these not
-            measured, "rounds": of turns}; without "others" rank 0 is alone, before they make their steps
+            measured, "rounds": of turns, "alone_epochs": seconds of a step that epochs cost one alone}; without
+            "others" rank 0 is alone, before they make their steps
   profile   steps after the last one that PyTorch's profiler watches, into trace_rank<R>.json
   replicas  "1": rank 0 alone, all others end at once, or where they would join the process group
   threads   CPUs of a rank, to which it is bound where that is taken
@@ -114,6 +115,10 @@ def copied(batch, torch, with_tensors=True):
     return batch
 
 
+def middle(values):
+    return sorted(values)[len(values) // 2]
+
+
 def set_rate(group, rate):
     if hasattr(group.get("lr"), "fill_"):
         group["lr"].fill_(rate)
@@ -173,7 +178,9 @@ class Batches:
         self.real = self.dropped = None
         self.repeats = hook.may_take("data") and self.source in hook.whole
         if not self.repeats or hook.takes("output") or hook.takes_turns:
+            start = now()
             self.real = original(loader)
+            hook.waited += now() - start
         hook.workers = max(hook.workers, getattr(loader, "num_workers", 0))
         self.next_kept, self.handed_out = 0, []
 
@@ -203,6 +210,8 @@ class Batches:
         if (repeats or hook.takes_turns) and self.left is not None and self.left <= 0:
             if self.dropped is not None:
                 self.dropped.close()
+            self.real = None  # its workers end
+            hook.waited += now() - start
             raise StopIteration
         if repeats:
             batch = self.repeat()
@@ -223,9 +232,9 @@ class Batches:
         self.given += 1
         if self.left is not None:
             self.left -= 1
+        end = now()
+        hook.waited += end - start
         if hook.measures:
-            end = now()
-            hook.turn.wait += end - start
             hook.elements += sum(each.numel() for each in tensors(batch, hook.torch, []))
             hook.turn.overhead += now() - end
         return batch
@@ -290,6 +299,7 @@ class Turn:
         self.wait, self.own, self.saves, self.syncs = 0.0, [0, 0.0], [0, 0.0], [0, 0.0]
         self.overhead, self.elements, self.samples, self.repeated, self.is_shared = 0.0, 0, 0, 0, False
         self.times, self.forwards, self.starts = [], [], []  # of steps; starts: those that came after a loader's
+        self.parts = []  # first steps of its turns
 
     def ratio(self):
         """Forward passes of a step, if most steps have as many; else 0."""
@@ -299,6 +309,7 @@ class Turn:
     def result(self, is_counted):
         return dict(
             program=self.program, take=self.take, steps=len(self.times), times=self.times, starts=self.starts,
+            parts=self.parts,
             ratio=self.ratio() if is_counted else 1, samples=self.samples if is_counted else 0,
             elements=self.elements, wait=self.wait, own_calls=self.own[0], own_seconds=self.own[1], saves=self.saves[0],
             save_seconds=self.saves[1], overhead=self.overhead, sync_seconds=self.syncs[1], repeated=self.repeated,
@@ -336,7 +347,9 @@ class Hook:
         programs = self.takes_turns["programs"] if self.takes_turns else [["", self.settings["take"]]]
         self.turns = [Turn(*each) for each in programs]
         self.turn, self.order = self.turns[0], []
-        self.at = self.warm_at = self.forwards_before = self.samples = self.elements = 0  # the last step, and since
+        self.at = self.warm_at = self.forwards_before = 0  # the last step
+        self.samples = self.elements = self.waited = 0  # and since
+        self.begun = []  # in turns: steps in which a loader started
 
     def trains(self):
         """Or is it a worker of a loader or of a compiler?"""
@@ -460,18 +473,22 @@ class Hook:
         if self.steps in (warm, last) and self.is_cuda():
             self.synchronize()
         at = now()
-        if self.measures and not (self.started and self.takes_turns):  # which would have it in one of them
+        if self.is_warm and self.started and self.takes_turns:  # which would have it in one of them
+            self.begun.append((self.turn, at - self.at, self.waited))
+        elif self.measures:
             self.turn.times.append(at - self.at)
             self.turn.forwards.append(self.forwards - self.forwards_before)
             self.turn.samples += self.samples
             self.turn.elements += self.elements
+            self.turn.wait += self.waited
             if self.started:
                 self.turn.starts.append(len(self.turn.times) - 1)
         if self.steps == warm:
             self.is_warm, self.warm_at = True, at
+        self.at, self.forwards_before, self.started = at, self.forwards, False
+        self.samples = self.elements = self.waited = 0
         if self.steps >= warm:
             self.choose_turn(self.steps - warm)
-        self.at, self.forwards_before, self.started, self.samples, self.elements = at, self.forwards, False, 0, 0
         self.turn.overhead += now() - start if self.measures else 0.0
         if self.steps == last and self.settings.get("profile"):
             self.start_profile()
@@ -491,13 +508,16 @@ class Hook:
             self.let_others_go()
             self.wait_for(range(self.world))
             if number % len(self.turns) == 0:
-                self.order = random.Random(number).sample(self.turns, len(self.turns))
+                seed = "%s %d" % (os.path.basename(self.settings["out"]), number)  # another one in each run
+                self.order = random.Random(seed).sample(self.turns, len(self.turns))
             self.turn = self.order[number % len(self.turns)]
+            self.turn.parts.append(len(self.turn.times))
             self.start_turn()
             self.bind()
             self.alone += self.takes("others")
             if self.rank > 0 and self.steps < self.settings["steps"]:
                 self.wait_for([0])
+            self.at = now()
 
     def let_others_go(self):
         if self.takes("others"):
@@ -565,17 +585,25 @@ class Hook:
             return
         self.own_threads = self.own_threads or self.torch.get_num_threads()
         first = of_launcher(LOCAL, 0, self.rank) * count
-        for task in os.listdir("/proc/self/task"):
+        processes = [os.getpid()] + [worker.pid for worker in multiprocessing.active_children()]
+        for place in [each for process in processes for each in glob.glob("/proc/%d/task/*" % process)]:
             with contextlib.suppress(OSError):  # it may have ended
-                cpus = self.settings["cpus"][first:first + count]
+                task, cpus = int(os.path.basename(place)), self.settings["cpus"][first:first + count]
                 if is_bound:
-                    self.own_cpus.setdefault(task, os.sched_getaffinity(int(task)))
+                    self.own_cpus.setdefault(task, os.sched_getaffinity(task))
                 else:  # one that began while it was bound has what the main thread had
-                    cpus = self.own_cpus.get(task, self.own_cpus[str(os.getpid())])
-                os.sched_setaffinity(int(task), cpus)
+                    cpus = self.own_cpus.get(task, self.own_cpus[os.getpid()])
+                os.sched_setaffinity(task, cpus)
         self.torch.set_num_threads(count if is_bound else self.own_threads)
 
     # Results.
+
+    def seconds_of_epochs(self):
+        """Of a step, in turns: what those in which a loader starts take beyond others, and of that in loaders."""
+        beyond = [(seconds - middle(turn.times), waited - turn.wait / len(turn.times))
+                  for turn, seconds, waited in self.begun if turn.times and "data" not in turn.take]
+        steps = self.steps - self.settings["warm"]
+        return [len(self.begun) / steps * sum(each) / len(beyond) for each in zip(*beyond)] or [0, 0]
 
     def result(self):
         optimizer = self.optimizer
@@ -592,6 +620,7 @@ class Hook:
         return dict(
             self.facts, rank=self.rank, world=self.world, local_world=world_here, steps_in_all=self.steps,
             goes_on=self.steps >= self.settings["steps"], batch=self.largest, batches=self.batches,
+            epochs=self.seconds_of_epochs(),
             turns=[each.result(self.counted is not None) for each in self.turns],
             dropped=self.dropped, threads=self.torch.get_num_threads(), workers=self.workers,
             affinity=sorted(os.sched_getaffinity(0)),
@@ -642,12 +671,25 @@ class Hook:
                  for i in range(min(len(rank["turns"]) for rank in ranks))]
         self.write("run.json", dict(turns[0], turns=[turn for turn in turns[1:] if turn["is_whole"]]))
 
+    def epochs_of_run(self, rank, steps):
+        """What steps in which a loader starts take beyond the others: evaluations, starts of workers."""
+        if "others" in rank["take"]:
+            return self.takes_turns.get("alone_epochs", 0.0) * steps
+        if rank["program"]:  # recorded batches need no loader
+            return steps * (rank["epochs"][0] - ("data" in rank["take"]) * rank["epochs"][1])
+        each, starts = rank["times"][:steps], {start for start in rank["starts"] if start < steps}
+        others = [seconds for i, seconds in enumerate(each) if i not in starts]
+        return sum(each[i] - middle(others) for i in starts) if others else 0.0
+
     def summary(self, ranks):
         """Of a turn of all ranks, or of rank 0 alone."""
         if "others" in ranks[0]["take"]:
             ranks = ranks[:1]
         steps = min(each["steps"] for each in ranks)
-        each_rank = [sum(each["times"][:steps]) for each in ranks]
+        epochs = [self.epochs_of_run(each, steps) for each in ranks]
+        epochs = max(epochs[0], sum(epochs) / len(epochs))  # rank 0 alone may evaluate
+        apart = epochs if ranks[0]["program"] else 0.0
+        each_rank = [sum(each["times"][:steps]) + apart for each in ranks]
         seconds = max(each_rank)
         slowest = each_rank.index(seconds)
         others = each_rank[:slowest] + each_rank[slowest + 1:]
@@ -655,17 +697,17 @@ class Hook:
         usual = sorted(unsaved)[:-1] or unsaved
         # Ranks that do not wait for each other: what they would take if each step began together.
         if "sums" in ranks[0]["take"] and not self.is_cuda():
-            seconds = sum(map(max, zip(*(each["times"][:steps] for each in ranks))))
+            seconds = sum(map(max, zip(*(each["times"][:steps] for each in ranks)))) + apart
         data = [each["elements"] for each in ranks]  # rank 0 may have more, as where they are divided by length
         has_more = data[0] > 1.03 * sum(data[1:]) / max(len(data) - 1, 1)
-        epochs = [seconds_of_epochs(each, steps) for each in ranks]
-        run = {key: value for key, value in ranks[0].items() if key not in ("times", "starts", "rank", "turns")}
+        run = {key: value for key, value in ranks[0].items()
+               if key not in ("times", "starts", "rank", "turns", "epochs", "parts")}
         run.update(
             ranks=len(ranks), steps=steps, seconds=seconds, slowest_rank=slowest,
             first_seconds=0.0 if has_more else each_rank[0],
             others_seconds=sum(others) / len(others) if others else seconds,
             rank_0_seconds=0.0 if has_more else unsaved[0] - sum(usual) / len(usual),
-            epoch_seconds=max(epochs[0], sum(epochs) / len(epochs)),  # rank 0 alone may evaluate
+            epoch_seconds=epochs,
             all_cpus=len(set().union(*(each["affinity"] for each in ranks))))
         for combine, names in ((sum, ("samples", "saves", "elements")), (min, ("ratio", "steps_in_all")),
                                (max, ("wait", "own_seconds", "save_seconds", "sync_seconds", "overhead",
@@ -675,14 +717,19 @@ class Hook:
             run.update(steps_per_second=steps / seconds)
         if steps and run["samples"]:
             run.update(samples_per_second=run["samples"] / seconds, global_batch=run["samples"] / steps)
+        if ranks[0]["parts"]:  # tell how noisy the whole is
+            wanted, parts = self.takes_turns["turn"] - self.takes_turns["settle"], ranks[0]["parts"] + [steps]
+            run["parts"] = [self.summary([part_of(each, begin, end) for each in ranks])
+                            for begin, end in zip(parts, parts[1:]) if 2 * (min(end, steps) - begin) > wanted]
         return run
 
 
-def seconds_of_epochs(rank, steps):
-    """What steps in which a loader starts take beyond the others: evaluations, starts of workers."""
-    each, starts = rank["times"][:steps], {start for start in rank["starts"] if start < steps}
-    others = sorted(seconds for i, seconds in enumerate(each) if i not in starts)
-    return sum(each[i] - others[len(others) // 2] for i in starts) if others else 0.0
+def part_of(rank, begin, end):
+    """Some of a rank's steps."""
+    times = rank["times"][begin:end]
+    share = len(times) / len(rank["times"])
+    return dict(rank, times=times, steps=len(times), starts=[], parts=[], samples=rank["samples"] * share,
+                save_seconds=rank["save_seconds"] * share)
 
 
 def timed(hook, function, total, is_taken, skipped):

@@ -298,9 +298,12 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
           "turn": 8, "settle": 3, "rounds": 3}})";
   const Json bound = hooked(R"({"threads": 1, "turns": {"programs": [["as-it-is", []],
       ["threads", ["threads"]]], "turn": 8, "settle": 3, "rounds": 3}})",
-                            "--epoch 1000 --threads 4");
+                            "--epoch 1000 --threads 4 --worker");
   EXPECT_GT(bound.at("seconds").get<double>(), 15 * 0.008);
   EXPECT_LT(bound.at("turns").at(0).at("seconds").get<double>(), 15 * 0.008);
+  // Its loader's workers are bound with it, and freed.
+  EXPECT_NE(file_text(folder() / "cpus_of_worker"), "[[0]]");
+  expect_parts(file_text(folder() / "cpus_of_worker"), {"[0]"});
   const std::string costs =
       "--wait 0.008 --transfer 0.008 --save weights.txt --save_seconds 0.008 --call ";
   EXPECT_EQ(hooked("{}", "--unused").at("finds_unused"), true);
@@ -318,13 +321,17 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
           << each.at("program");
     }
   }
-  // A step in which an epoch ends is in none of them.
-  const Json epochs = hooked(turns, "--epoch 46 --between 0.5");
+  // A step in which an epoch ends is in none of them, and each has its share of the three. Recorded
+  // batches need no start of a loader.
+  const Json epochs = hooked(turns, "--epoch 46 --between 0.3 --start 0.2");
   int steps = epochs.at("steps");
   for (const Json& each : epochs.at("turns")) {
     steps += each.at("steps").get<int>();
     EXPECT_EQ(each.at("elements"), each.at("samples").get<int>() * 5);
-    EXPECT_LT(each.at("seconds").get<double>(), 0.4);
+    const double between = each.at("program") == "data-at-hand" ? 0.3 : 0.5;
+    EXPECT_NEAR(each.at("epoch_seconds").get<double>(), 15 * 3 * between / 120, 0.02);
+    EXPECT_NEAR(each.at("seconds").get<double>() - each.at("epoch_seconds").get<double>(), 0.04,
+                0.03);
   }
   EXPECT_EQ(steps, 5 * 15 - 1);
   // An evaluation within an epoch ends, in any turn.
@@ -337,7 +344,8 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
 // The other rank waits, and then makes as many steps.
 TEST_F(WhyOfProgram, HookLeavesRank0AloneForATurn) {
   const std::string turns = R"({"turns": {"programs": [["as-it-is", []], ["no-sums", ["sums"]],
-      ["alone", ["sums", "others"]]], "turn": 8, "settle": 3, "rounds": 3}})";
+      ["alone", ["sums", "others"]]], "turn": 8, "settle": 3, "rounds": 3,
+      "alone_epochs": 0.01}})";
   const Json run = hooked(turns, "--epoch 1000 --shares");
   ASSERT_EQ(run.at("turns").size(), 2U);
   const Json &no_sums = run.at("turns").at(0), &alone = run.at("turns").at(1);
@@ -345,7 +353,10 @@ TEST_F(WhyOfProgram, HookLeavesRank0AloneForATurn) {
   EXPECT_EQ(alone.at("ranks"), 1);
   EXPECT_EQ(alone.at("steps"), 15);
   EXPECT_EQ(alone.at("samples"), 15 * 16);
-  EXPECT_LT(alone.at("seconds").get<double>(), 0.8 * no_sums.at("seconds").get<double>());
+  EXPECT_NEAR(alone.at("epoch_seconds").get<double>(), 0.15, 1e-9);
+  EXPECT_EQ(no_sums.at("epoch_seconds"), 0);
+  EXPECT_LT(alone.at("seconds").get<double>() - 0.15,
+            0.8 * no_sums.at("seconds").get<double>());
   EXPECT_EQ(run.at("steps_in_all"), 34 + 3 * 3 * 8);
   // The program may end in any turn.
   for (const int steps : {38, 46, 54}) {

@@ -131,6 +131,7 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
   alone.elements = 5 * alone.samples;
   alone.workers = seen.workers;
   alone.threads = seen.threads;
+  alone.epoch_seconds = 0.03;
   const auto launched = [&](const MeasuredRun& of, const MeasuredRun& one) {
     std::vector<std::string> names, notes;
     for (const Variant& each :
@@ -151,6 +152,7 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
   EXPECT_EQ(turns.at("settle"), 7);
   EXPECT_EQ(turns.at("turn"), 67);
   EXPECT_EQ(turns.at("rounds"), 4);
+  EXPECT_DOUBLE_EQ(turns.at("alone_epochs").get<double>(), 0.03 / 100);
   const auto with = [&](auto change) {
     MeasuredRun other = seen;
     change(other);
@@ -159,7 +161,9 @@ TEST(WhyVariants, StepsThatAreAlikeAreTakenInTurns) {
   const std::string all =
       "as-it-is alone no-sums data-at-hand no-saves threads workers data-dropped";
   EXPECT_EQ(with([](MeasuredRun& run) { run.saves = 10; }), all);
-  EXPECT_EQ(with([](MeasuredRun& run) { run.epoch_seconds = 0.1; }), all);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.epoch_seconds = 0.2; }), all);
+  EXPECT_EQ(with([](MeasuredRun& run) { run.epoch_seconds = 0.05; }),
+            "as-it-is alone-once workers data-dropped");
   EXPECT_EQ(with([](MeasuredRun& run) { run.goes_on = false; }), all);
   EXPECT_EQ(with([](MeasuredRun& run) { run.is_on_gpu = true; }),
             "as-it-is alone no-sums data-at-hand no-saves workers data-dropped");

@@ -18,7 +18,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 parser = argparse.ArgumentParser()
-for name in ("wait", "late", "transfer", "save_seconds"):
+for name in ("start", "wait", "late", "transfer", "save_seconds"):
     parser.add_argument("--" + name, type=float, default=0.0005 if name == "transfer" else 0)
 parser.add_argument("--save", default="")
 parser.add_argument("--write", default="")
@@ -33,13 +33,25 @@ parser.add_argument("--epoch", type=int, default=100, help="its batches")
 parser.add_argument("--between", type=float, default=0, help="epochs")
 parser.add_argument("--skip", type=int, default=0, help="a scaler skips each so many-th step")
 parser.add_argument("--engine", default="", help="of another framework, which builds no DDP")
-for flag in ("mpi", "validate", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "shares", "child", "call", "no-step", "sharded", "closure"):
+for flag in ("mpi", "validate", "unsized", "images", "replaced", "checks-size", "stream", "shards", "evaluate", "critic", "larger", "broadcast", "gather-tensor", "uneven", "nested", "spawn", "plain-alone", "copy", "unused", "gather", "fails-after", "waits-after", "item", "irregular", "in-place", "own-hook", "shares", "child", "worker", "call", "no-step", "sharded", "closure"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
 
 
 def child():
     torch.optim.Optimizer(1).step()
+
+
+def write_cpus(parent):
+    """Those that a worker of a loader has had, until it has no parent."""
+    seen = []
+    while os.getppid() == parent:
+        cpus = sorted(os.sched_getaffinity(0))
+        if cpus not in seen:
+            seen.append(cpus)
+            with open("cpus_of_worker", "w", encoding="utf-8") as file:
+                file.write(str(seen))
+        time.sleep(0.005)
 
 
 class Nested(torch.optim.Optimizer):
@@ -92,7 +104,7 @@ def train():
             sys.exit("the launcher started another number of ranks")
         torch.distributed.init_process_group("gloo")
     rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    torch.settings.update(wait=options.wait, transfer=options.transfer, save=options.save_seconds)
+    torch.settings.update(start=options.start, wait=options.wait, transfer=options.transfer, save=options.save_seconds)
     torch.set_num_threads(options.threads)
     if options.write:
         with open(options.write, "a", encoding="utf-8") as file:
@@ -103,6 +115,8 @@ def train():
         process = multiprocessing.get_context("spawn").Process(target=child)
         process.start()
         process.join()
+    if options.worker and rank == 0:
+        multiprocessing.get_context("fork").Process(target=write_cpus, args=(os.getpid(),), daemon=True).start()
     if options.engine:
         importlib.import_module(options.engine)
 

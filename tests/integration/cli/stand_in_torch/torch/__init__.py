@@ -299,6 +299,7 @@ class DataLoader:
         return self.dataset // self.batch_size
 
     def __iter__(self):
+        time.sleep(settings.get("start", 0))
         for _ in range(self.dataset.batches if hasattr(self.dataset, "batches") else len(self)):
             time.sleep(settings.get("wait", 0) / max(self.num_workers, 1))
             yield collections.defaultdict(None, features=Tensor([self.batch_size, 4]), labels=[Tensor([self.batch_size])])
