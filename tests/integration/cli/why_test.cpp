@@ -355,8 +355,7 @@ TEST_F(WhyOfProgram, HookLeavesRank0AloneForATurn) {
   EXPECT_EQ(alone.at("samples"), 15 * 16);
   EXPECT_NEAR(alone.at("epoch_seconds").get<double>(), 0.15, 1e-9);
   EXPECT_EQ(no_sums.at("epoch_seconds"), 0);
-  EXPECT_LT(alone.at("seconds").get<double>() - 0.15,
-            0.8 * no_sums.at("seconds").get<double>());
+  EXPECT_LT(alone.at("seconds").get<double>() - 0.15, 0.8 * no_sums.at("seconds").get<double>());
   EXPECT_EQ(run.at("steps_in_all"), 34 + 3 * 3 * 8);
   // The program may end in any turn.
   for (const int steps : {38, 46, 54}) {
