@@ -6,8 +6,8 @@ One process, one replica; parameters, data and the optimizer's moments stay on t
 step is one jit, and with --scan several steps are. Threads are those of the CPUs that this process
 may use, so start it on as many CPUs as it is to have (taskset).
 
-  taskset -c 0,1 ./tuned python3 jax_train.py mnist-cnn --batch 64 --steps 300
-  taskset -c 0,1 ./tuned python3 jax_train.py resnet50 --bias --precision bf16 --steps 4 --warmup 1
+  taskset -c 0,1 ../../sweeps/frameworks/tuned python3 jax_train.py mnist-cnn --batch 64 --steps 300
+  taskset -c 0,1 ../../sweeps/frameworks/tuned python3 jax_train.py resnet50 --bias --precision bf16 --steps 4 --warmup 1
 """
 import argparse, functools, json, math, os, statistics, time
 import jax, jax.numpy as jnp, jaxlib, numpy
