@@ -221,7 +221,7 @@ double trigamma_inverse(double y) {
   return x;
 }
 
-// As far as the degrees of freedom of all together.
+// The variance that is usual, with at most the degrees of freedom that `all` have together.
 VarianceOfOthers usual_among(const std::vector<Difference*>& differences, double all) {
   const auto count = static_cast<double>(differences.size());
   std::vector<double> logs;

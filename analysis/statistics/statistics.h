@@ -145,10 +145,10 @@ Difference paired_difference(std::span<const double> differences,
 // What is known of the variance of such values by others, and by how many degrees of freedom.
 struct VarianceOfOthers {
   double variance = 0, degrees = 0;
-  double most = 1;  // times the degrees of its own that they count
+  double most = 1;  // they count as at most so many times its own degrees
 };
 // With its variance drawn towards that of the others, as far as their degrees of freedom weigh, but
-// no more than so often its own: it may be noisier than these. Smyth, "Linear models and empirical
+// at most `most` times its own: it may be noisier than these. Smyth, "Linear models and empirical
 // Bayes methods for assessing differential expression", Stat. Appl. Genet. Mol. Biol. 3, 2004.
 Difference moderated(Difference difference, const VarianceOfOthers& others);
 

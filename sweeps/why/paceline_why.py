@@ -673,8 +673,8 @@ class Hook:
 
     def epochs_of_run(self, rank, steps):
         """What steps in which a loader starts take beyond the others: evaluations, starts of workers."""
-        if "others" in rank["take"]:
-            return self.takes_turns.get("alone_epochs", 0.0) * steps
+        if "others" in rank["take"]:  # where no epoch of its run ended, it has more steps: the data are divided
+            return steps * (self.takes_turns.get("alone_epochs") or rank["epochs"][0] / self.world)
         if rank["program"]:  # recorded batches need no loader
             return steps * (rank["epochs"][0] - ("data" in rank["take"]) * rank["epochs"][1])
         each, starts = rank["times"][:steps], {start for start in rank["starts"] if start < steps}

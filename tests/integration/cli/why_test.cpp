@@ -315,8 +315,17 @@ TEST_F(WhyOfProgram, HookTakesTurns) {
     EXPECT_EQ(run.at("samples"), 15 * 2 * 16);
     EXPECT_EQ(run.at("own_calls"), 15);
     ASSERT_EQ(run.at("turns").size(), 4U);
+    ASSERT_EQ(run.at("parts").size(), 3U);  // each turn by itself
+    double seconds = 0;
+    for (const Json& part : run.at("parts")) {
+      EXPECT_EQ(part.at("steps"), 5);
+      EXPECT_EQ(part.at("samples"), 5 * 2 * 16);
+      seconds += part.at("seconds").get<double>();
+    }
+    EXPECT_NEAR(seconds, run.at("seconds").get<double>(), 0.02);
     for (const Json& each : run.at("turns")) {
       EXPECT_EQ(each.at("steps"), 15);
+      EXPECT_EQ(each.at("parts").size(), 3U);
       EXPECT_LT(each.at("seconds").get<double>(), 0.95 * run.at("seconds").get<double>())
           << each.at("program");
     }
@@ -357,6 +366,15 @@ TEST_F(WhyOfProgram, HookLeavesRank0AloneForATurn) {
   EXPECT_EQ(no_sums.at("epoch_seconds"), 0);
   EXPECT_LT(alone.at("seconds").get<double>() - 0.15, 0.8 * no_sums.at("seconds").get<double>());
   EXPECT_EQ(run.at("steps_in_all"), 34 + 3 * 3 * 8);
+  // By itself it saw no epoch end, so it has half as many of them as two have.
+  Json unseen = parse_json(turns);
+  unseen["turns"]["alone_epochs"] = 0;
+  const Json epochs = hooked(json_text(unseen), "--epoch 46 --between 0.3").at("turns");
+  const auto of_step = [&](std::size_t at) {
+    return epochs.at(at).at("epoch_seconds").get<double>() / epochs.at(at).at("steps").get<int>();
+  };
+  EXPECT_GT(of_step(0), 0.005);
+  EXPECT_NEAR(of_step(1), of_step(0) / 2, 0.001);
   // The program may end in any turn.
   for (const int steps : {38, 46, 54}) {
     EXPECT_EQ(hooked(turns, "--epoch 1000 --steps " + std::to_string(steps)).at("steps_in_all"),

@@ -393,6 +393,11 @@ TEST(WhyVerdict, NamesWhatComesOnceAnEpoch) {
   ASSERT_TRUE(verdict.first);
   EXPECT_EQ(verdict.causes[*verdict.first].key, "epochs");
   EXPECT_NEAR(cause_at(verdict, "epochs").value, 100 * 0.3 / 0.92, 1.5);
+  // All turns of a run have the same share of it, which says nothing of how noisy it is.
+  evidence.rounds.resize(3);
+  const WhyVerdict in_three = judge_why(in_turns(evidence, 0.02, 0, 1));
+  EXPECT_FALSE(cause_at(in_three, "epochs").interval);
+  EXPECT_TRUE(cause_at(in_three, "sums").interval);
   EXPECT_NEAR(cause_at(verdict, "shared_node").value, 0, 1.5);
 }
 
